@@ -329,6 +329,7 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
   expect([&] { mhc_layer(map, map, map, map, x); }, "mhc_layer: h_res must have shape [4, 4]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
   expect([&] { mix_groups(map, map, x, x); }, "mix_groups: mixing must have shape [4, 4]");
+  expect([&] { mix_groups(matrix, map, map, map); }, "mix_groups: x must have shape [..., n, C] but has [4]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
   expect([&] { Streams(x).read(HyperMaps{none, none, none, 1}); }, "HyperConnection: theta must have shape [6, 8]");
   MHCMaps maps{.phi = zeros({32, 24}), .alpha = none, .bias = zeros({24}), .mixing = Mixing("sinkhorn", 4), .eps = 1};
@@ -363,6 +364,7 @@ TEST(FusedOps, RejectTypesThatDoNotFitX) {
            {"write_streams", [&] { write_streams(matrix, zeros({4}), x, f); }},
            {"write_streams", [&] { write_streams(square, map, x, f); }},
            {"mix_streams", [&] { mix_streams(matrix, x); }},
+           {"scale_groups", [&] { scale_groups(map, x); }},
            {"weighted_sum", [&] { weighted_sum(row, zeros({1}, DType::f64), std::vector{row}); }},
            {"attention_residual", [&] { attention_residual(row, wide, std::vector{x}); }}})
     EXPECT_EQ(message_of(call), op + ": inputs must have the same dtype but have f64 and f32");

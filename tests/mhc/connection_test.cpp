@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/derivatives.h>
 #include <braid/mhc/connections/history/mhc_block.h>
+#include <braid/mhc/ops/read_write.h>
 #include <braid/nn/optim/muon.h>
 #include <tests/mhc/support.h>
 
@@ -402,6 +404,16 @@ TEST(Connection, RunsInComposedFormWithinAScope) {
     const bool plain = text == "residual" || text == "layer-scale" || text == "rezero";
     EXPECT_EQ(testing::Value(ops(false), Contains(fused_ops)), !plain) << text;
     EXPECT_THAT(ops(true), Not(Contains(fused_ops))) << text;
+  }
+}
+
+TEST(MixStreams, HasARuleButForBf16) {
+  const HigherOrder scope;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    OpNames names;
+    Tape tape(&names);
+    mix_streams(tape.watch(ones({2, 3})), tape.watch(ones({3, 4}, dtype)));
+    EXPECT_EQ(testing::Value(names.names, Contains("mix_streams")), dtype == DType::f32);
   }
 }
 

@@ -266,6 +266,7 @@ TEST(MultiHeadAttention, NeedsTheValuesThatItMixesIn) {
   Rng rng(7);
   const MultiHeadAttention attention(8, 2, rng, {.value_residual = true});
   EXPECT_EQ(parameter_names(attention).back(), "value_weights");
+  EXPECT_THAT(attention.value_weights.value().to_vector<double>(), ElementsAre(0.5, 0.5));
   const char* const text = "MultiHeadAttention: value_residual needs first_values of shape [1, 3, 2, 4]";
   const Tensor x = zeros({1, 3, 8});
   Var none, others = zeros({1, 2, 2, 4});
@@ -318,8 +319,8 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
   expect_error<ValueError>([&] { MultiHeadAttention(8, 4, rng, {.head_size = 0}); },
                            "MultiHeadAttention: head_size must be at least 1 but is 0");
   expect_error<ValueError>(
-      [&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
-      "MultiHeadAttention: rotary positions need an even part of a head but head_size is 3 and rotary_share 1");
+      [&] { MultiHeadAttention(6, 2, rng, {.rotary = true, .rotary_share = 0.5}); },
+      "MultiHeadAttention: rotary positions need an even part of a head but head_size is 3 and rotary_share 0.5");
   for (const AttentionSettings& bad : {AttentionSettings{.window = -1},
                                        {.softcap = -1},
                                        {.scale = INFINITY},

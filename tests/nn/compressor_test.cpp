@@ -153,6 +153,15 @@ TEST(Indexer, ChoosesTheEntriesOfTheLargestScoresAmongThoseThatAreClosed) {
   }
 }
 
+TEST(Indexer, IsConstantWhereATapeKeepsNothingOfIt) {
+  Rng rng(5);
+  Tape tape;
+  Indexer indexer(kChannels, 3, {.rate = 2, .index_heads = 2, .index_size = kSize}, 1e-6, rng, DType::f64);
+  for_each_param(indexer, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
+  for_each_param(indexer.constant(),
+                 [](const std::string& name, const Var& p) { EXPECT_FALSE(p.requires_grad()) << name; });
+}
+
 TEST(Indexer, ChoosesAScoreThatIsNaNBeforeAllOthers) {
   Rng rng(6);
   const CompressionSettings settings{.rate = 2, .index_heads = 2, .index_size = kSize, .index_top = 1};

@@ -190,7 +190,7 @@ TEST(Transformer, GivesTheSettingsOfDeepSeekToItsModules) {
   config.mlp_limit = 1.5;
   config.rotary_share = 1.0 / 3;
   config.shared_kv = config.attention_sinks = true;
-  config.compressions = {{.rate = 2}, {}};
+  config.compressions = {{.rate = 1}, {}};
   config.compressed_rotary_base = 77;
   config.compressed_rotary_scaling = {.kind = RotaryScaling::Kind::yarn, .factor = 2, .first_context = 8};
   config.experts = ExpertsSettings{.experts = 3, .correction = true};
@@ -309,6 +309,8 @@ TEST(Transformer, RefusesSettingsThatAreNotFinite) {
             "Transformer: logits_softcap must be finite and at least 0 but is -1");
   EXPECT_EQ(message([&](auto& c) { c.mlp_limit = -1; }),
             "Transformer: mlp_limit must be finite and at least 0 but is -1");
+  EXPECT_EQ(message([&](auto& c) { c.mlp_limit = infinity; }),
+            "Transformer: mlp_limit must be finite and at least 0 but is inf");
   EXPECT_THAT(message([&](auto& c) { c.windows = {3, -1}; }), testing::StartsWith("Transformer: window and softcap"));
 }
 
@@ -423,6 +425,8 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
   expect_error<ValueError>([&] { build({.hidden = 0}); }, "Transformer: hidden must be at least 1 but is 0");
   expect_error<ValueError>([&] { build({.heads = 4, .kv_heads = 3}); },
                            "Transformer: kv_heads must divide heads but heads is 4 and kv_heads is 3");
+  expect_error<ValueError>([&] { build({.padding = 256}); },
+                           "Transformer: padding must be a token in [0, 256) but is 256");
   expect_error<ValueError>([&] { build({.head_size = 0}); }, "Transformer: head_size must be at least 1 but is 0");
   expect_error<ValueError>(
       [&] { build({.channels = 12, .positions = PositionKind::rotary}); },

@@ -273,6 +273,16 @@ TEST(Mixing, StartsAsFarFromTheIdentityAsItsLogitsSay) {
   EXPECT_NEAR(distance("diagonal"), 1 - p, 1e-12);
 }
 
+TEST(Mixing, BoundsLogitsOfBothFormsByTheirDType) {
+  for (const bool composed : {false, true}) {
+    const Form form(composed);
+    const Tensor turn = Mixing("cayley", 2)(Tensor::of<double>({1}, {1e6})).value();
+    EXPECT_NEAR(std::abs(turn.at({0, 1})), 2e-6, 1e-11);  // 2 a / (1 + a^2)
+    const Tensor large = Tensor::of<float>({8}, {1e30F, 0, 0, 0, 0, 0, 0, 0});
+    EXPECT_LT(largest_difference(Mixing("quaternion", 4)(large).value(), eye(4, DType::f32)), 1e-6);
+  }
+}
+
 TEST(Mixing, HasTraitsThatDependOnItsSettings) {
   EXPECT_TRUE(Mixing("sinkhorn", 4).traits().rows);
   EXPECT_FALSE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().rows);

@@ -77,6 +77,13 @@ TEST(ReadWrite, TakesMapsThatRepeatOrRunTheOtherWayAlongTheFirstAxis) {
         EXPECT_TRUE(identical(read_streams(h, x).value(), read_streams(h.clone(), x).value()));
         EXPECT_TRUE(
             identical(write_streams(res, h, x, f).value(), write_streams(res.clone(), h.clone(), x, f).value()));
+        const auto deferred = [&](const Tensor& post) {
+          StreamState state{.last = {.u = {}, .maps = {}, .x = x}};
+          state.last = read_maps(StreamMaps{post, post, res.clone()}, state);
+          state.f = f;
+          return state.value().value();
+        };
+        EXPECT_TRUE(identical(deferred(h), deferred(h.clone())));
       }
   }
 }

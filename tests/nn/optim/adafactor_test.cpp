@@ -108,6 +108,8 @@ TEST(Adafactor, TakesParametersOfAnyShapeAndZeroGradients) {
     Adafactor optimizer;
     optimizer.step(p, Var(zeros(shape)));
     for (const double value : p.value().to_vector<double>()) EXPECT_EQ(value, 2);
+    for (const auto& [name, state] : optimizer.state())
+      for (const double value : state.to_vector<double>()) EXPECT_EQ(value, name == "step" ? 1 : 0) << name;
   }
 }
 
@@ -120,6 +122,10 @@ TEST(Adafactor, RefusesBadSettings) {
   expect_error<ValueError>([] { Adafactor({.clip = 0}); }, "Adafactor: clip must be finite and positive but is 0");
   expect_error<ValueError>([] { Adafactor({.beta2_decay = 0.5}); },
                            "Adafactor: beta2_decay must be finite and at most 0 but is 0.5");
+  expect_error<ValueError>([] { Adafactor({.clip = INFINITY}); },
+                           "Adafactor: clip must be finite and positive but is inf");
+  expect_error<ValueError>([] { Adafactor({.beta2_decay = -INFINITY}); },
+                           "Adafactor: beta2_decay must be finite and at most 0 but is -inf");
   EXPECT_NO_THROW(Adafactor({.lr = 0, .beta2_decay = 0, .eps1 = 0, .eps2 = 0}));
 }
 

@@ -57,6 +57,11 @@ TEST(Orthogonalized, BringsSingularValuesOfAnySizeNearOne) {
   }
 }
 
+TEST(Orthogonalized, HasTheSameBitsForTheTranspose) {
+  const Tensor x = Tensor::of<double>({2, 3}, {1, 2, -3, 4, 0, 5});  // whose squares have an exact sum
+  EXPECT_TRUE(identical(orthogonalized(x.transpose()), orthogonalized(x).transpose()));
+}
+
 TEST(Orthogonalized, KeepsZerosAndTakesMatricesOnly) {
   for (const Shape& shape : {Shape{3, 4}, Shape{0, 4}, Shape{4, 0}}) {
     const Tensor q = orthogonalized(zeros(shape));

@@ -88,7 +88,7 @@ TransformerConfig gemma2() {
   config.post_norms = true;
   config.embedding_scale = std::sqrt(12.0F);  // as transformers rounds it
   config.attention_scale = 1 / std::sqrt(7.0);
-  config.attention_softcap = 20;
+  config.attention_softcap = 0.5;
   config.logits_softcap = 10;
   return config;
 }
@@ -556,6 +556,7 @@ TEST(PretrainedConfig, IsWrittenForEveryLayerAndAsTransformersReadsIt) {
   gemma.windows = {3, 0};
   EXPECT_EQ(read(written(gemma)).windows, (std::vector<std::int64_t>{3, 0, 3, 0, 3}));
   EXPECT_THAT(written(gemma), HasSubstr(R"("query_pre_attn_scalar": 7,)"));
+  EXPECT_THAT(written(gemma), HasSubstr(R"("Gemma2ForCausalLM")"));
   moe.experts->normalized = true;
   EXPECT_EQ(read(written(moe)).experts, moe.experts);
   TransformerConfig v4 = read(R"({"model_type": "deepseek_v4", "num_hidden_layers": 5})");
@@ -612,6 +613,9 @@ TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), expected);
   }
+  save_pretrained(model_of(llama()), folder);
+  replace("config.json", R"("hidden_size": 12)", R"("hidden_size": 300)");  // but no weights of connections
+  EXPECT_THAT(complaint(), HasSubstr("model.norm.weight must have shape [300] but has [12]"));
   for (const auto& [channels, vocab, excess] :
        {std::tuple(16, 11, "1536 weights of each connection"), {15, 1453, "1453 token ids"}}) {  // 4 4 (4 + 2) channels
     write("config.json", fmt::format(R"({{"model_type": "deepseek_v4", "num_hidden_layers": 1, "hidden_size": {},
@@ -669,8 +673,9 @@ TEST_F(Pretrained, RefusesDamagedShards) {
 TEST_F(Pretrained, SavesNoModelThatIsOfNoFamily) {
   Rng rng(1);
   EXPECT_THAT(
-      message_of([&] { save_pretrained(Transformer<>({}, rng), folder / "x"); }),
-      HasSubstr("but has RMS norm, learned positions, attention without biases, an MLP with biases and without gate"));
+      message_of([&] { save_pretrained(Transformer<>({.mlp_bias = false}, rng), folder / "x"); }),
+      HasSubstr(
+          "but has RMS norm, learned positions, attention without biases, an MLP without biases and without gate"));
   EXPECT_FALSE(fs::exists(folder / "x"));
 }
 

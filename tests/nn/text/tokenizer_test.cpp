@@ -185,6 +185,9 @@ TEST(Tokenizer, RoundTripsEveryText) {
 TEST(Tokenizer, DecodesAnyBytes) {
   const Tokenizer tokenizer = parse(file_with());
   EXPECT_EQ(tokenizer.decode(Ids{0xFF, 0, 0xE6}), std::string("\xFF\0\xE6", 3));
+  json file = file_with();
+  file["model"]["vocab"].update({{" x", 256}, {"\u65e5", 257}});  // whose characters stand for no bytes
+  EXPECT_EQ(parse(file).decode(Ids{256, 257}), " x\u65e5");
   EXPECT_EQ(message_of([&] { tokenizer.decode(Ids{1, 256}); }), "decode: 256 is no token of the 256 there are");
   EXPECT_EQ(message_of([&] { tokenizer.decode(Ids{-1}); }), "decode: -1 is no token of the 256 there are");
 }

@@ -378,6 +378,8 @@ TEST(Verify, ForgivesADoubtfulGradientWhenAnEarlierOneAgrees) {
   RecordedCase recorded{"shares",
                         {},
                         {{"in.x", x},
+                         {"part.x", x},  // an input, whose gradient is compared by itself
+                         {"part_grad.x", ones({6, 4}, DType::f64)},
                          {"part.u", u},
                          {"part_grad.u", (5.0 * Var(v)).value()},
                          {"part.v", v},
@@ -385,12 +387,12 @@ TEST(Verify, ForgivesADoubtfulGradientWhenAnEarlierOneAgrees) {
                          {"out.y", (5.0 * Var(v)).value()},
                          {"cotangent", ones({6, 4}, DType::f64)},
                          {"grad.x", zeros({6, 4}, DType::f64)}},
-                        {{"u", {}}, {"v", {"u"}}}};
+                        {{"x", {}}, {"u", {"x"}}, {"v", {"u"}}}};
   const auto call = [](const CaseInputs& in) {
     const Var v = exp(tanh(in["x"]));
     return v * 2.0 + reshape(reshape(v, {24}) * 3.0, {6, 4});
   };
-  EXPECT_THAT(verify(recorded, call).message, HasSubstr("no gradient of the 2 parts differs"));
+  EXPECT_THAT(verify(recorded, call).message, HasSubstr("no gradient of the 3 parts differs"));
   recorded.tensors["part_grad.u"] = v;
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("that of 'v' [6, 4], the output of op 'exp'"));
 }

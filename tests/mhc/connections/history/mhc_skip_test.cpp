@@ -60,6 +60,7 @@ TEST(MHCSkip, TakesItsWeightsFromModeAndConstraint) {
   const MHCSkip hc = make(SkipMode::hc);
   EXPECT_EQ(values(hc.weights(4)), values(hc.mixing_logits));
   EXPECT_THAT(values(make(SkipMode::residual).weights(3)), ElementsAre(0, 0, 1));
+  EXPECT_EQ(make(SkipMode::residual).weights(3).dtype(), DType::f64);
   const MHCSkip simplex = make(SkipMode::mhc, simplex_constraint(0.7));
   EXPECT_EQ(values(simplex.weights(4)), values(simplex_softmax(simplex.mixing_logits, 0.7)));
   const MHCSkip identity = make(SkipMode::mhc, identity_constraint(0.1, 0.7));

@@ -41,6 +41,7 @@ TEST(WeightedHead, FollowsItsFormulaWithEverySetting) {
     for (const double hc_eps : {1e-6, 0.2})
       for (const double norm_eps : {1e-6, 0.3}) {
         WeightedHead head(5, 3, {.softmax = softmax, .hc_eps = hc_eps, .norm_eps = norm_eps, .dtype = DType::f64});
+        EXPECT_NEAR(head.base.value().at({2}), softmax ? 0 : -std::log(2.0), 1e-15);  // the mean of three
         randomize(head, rng);
         const Tensor x = random({4, 3, 5}, rng);
         for (const bool composed : {false, true}) {
