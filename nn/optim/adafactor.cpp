@@ -11,7 +11,7 @@ namespace braid::nn {
 
 static double root_mean_square(const Tensor& t) {
   const Tensor* const all[]{&t};
-  return t.numel() == 0 ? 0 : global_norm(all) / std::sqrt(static_cast<double>(t.numel()));
+  return global_norm(all) / std::sqrt(static_cast<double>(t.numel()));
 }
 
 Adafactor::Adafactor(const AdafactorSettings& s) : Optimizer("Adafactor", s.lr, {}, s.decays), settings_(s) {

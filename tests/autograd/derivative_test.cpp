@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -141,6 +142,18 @@ TEST(Derivative, AJumpAndAnInfiniteSlopeAreUncertain) {
   EXPECT_GT(jump.error, 0.1 * std::abs(jump.value));
   const Derivative vertical = derivative([](double x) { return std::cbrt(x); }, 0);
   EXPECT_GT(vertical.error, 0.01 * std::abs(vertical.value));
+}
+
+// The noises of the two quotients are 1 and 5, those of one side 2 and 10.
+TEST(Derivative, TheNoiseOfBothQuotientsIsInTheErrorOfTheirLimit) {
+  Extrapolation central, below;
+  for (const auto& [step, noise] : {std::pair(1.0, 2.0), {0.5, 5.0}}) {
+    central.add(step, {.up = step, .down = step, .noise = noise});
+    below.add(step, {.up = std::nan(""), .down = step, .noise = noise});
+  }
+  EXPECT_EQ(central.best().error, 3 * (5 + (5 + 1) / 3.0));
+  EXPECT_EQ(below.best().value, 1);
+  EXPECT_EQ(below.best().error, 3 * (10 + (10 + 2) / 1.0));
 }
 
 TEST(Derivative, NoValueNoDerivative) {

@@ -107,7 +107,7 @@ TEST(Format, SummarisesLargeTensors) {
 }
 
 TEST(Format, WrapsLongRows) {
-  EXPECT_EQ(to_string(arange(8, DType::i32).reshape({2, 4}), {.line_width = 8}),
+  EXPECT_EQ(to_string(arange(8, DType::i32).reshape({2, 4}), {.line_width = 7}),
             "[[0 1\n"
             "  2 3]\n"
             " [4 5\n"

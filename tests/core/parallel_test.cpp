@@ -140,16 +140,20 @@ TEST(Parallel, WorksFromSeveralUserThreads) {
   EXPECT_EQ(total, 4 * 200 * 20);
 }
 
+/// Ends only if two blocks run on two threads.
+void meet() {
+  std::atomic<int> arrived = 0;
+  parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+  });
+}
+
 TEST(Parallel, WakesWorkersThatSleep) {
   const WithThreads with_threads(2);
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::atomic<int> arrived = 0;
-    parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
-      ++arrived;
-      while (arrived < 2) std::this_thread::yield();  // ends only if the two blocks run on two threads
-    });
-    EXPECT_EQ(arrived, 2);
+    meet();
   }
 }
 
@@ -295,6 +299,22 @@ TEST(Parallel, LetsAProcessExitInsideABlock) {
           });
         },
         testing::ExitedWithCode(7), "");
+}
+
+TEST(Parallel, BeginsWithTheThreadsThatTheEnvironmentAsksFor) {
+#ifdef BRAID_EMULATED
+  GTEST_SKIP() << "an emulated process cannot start its own program anew";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  setenv("BRAID_NUM_THREADS", "2", 1);
+  EXPECT_EXIT(
+      {
+        alarm(60);  // instead of waiting forever
+        meet();
+        std::exit(num_threads());
+      },
+      testing::ExitedWithCode(2), "");
+  unsetenv("BRAID_NUM_THREADS");
 }
 
 }  // namespace

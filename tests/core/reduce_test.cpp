@@ -113,6 +113,7 @@ TEST(Reduce, StaysPreciseForManyFloats) {
   const Tensor x = full({3'000'000}, 0.1);
   EXPECT_NEAR(reduce_sum(x).item(), 300'000, 3);
   EXPECT_NEAR(reduce_sum(x.reshape({1'000'000, 3}), {0}).at({1}), 100'000, 1);
+  EXPECT_NEAR(reduce_sum(x.reshape({3, 62'500, 16}), {1}).at({1, 2}), 6250, 0.01);  // groups of rows, in double
 }
 
 TEST(Reduce, OfIntegersIsExact) {

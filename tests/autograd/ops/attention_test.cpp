@@ -151,6 +151,16 @@ TEST(Attention, IsItsComposedFormWhereRowsFillTiles) {
   }
 }
 
+// A task has all queries of one of 16 heads and packs its keys and values once; one row is left over.
+TEST(Attention, IsItsComposedFormWhereBlocksShareKeys) {
+  for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-12), {DType::f32, 5e-6}, {DType::bf16, 0.03}}) {
+    const auto op = [to = dtype](auto x) {
+      return cast(attention(cast(x[0], to), cast(x[1], to), cast(x[2], to)), DType::f64);
+    };
+    expect_composed_form(op, Sizes{16, 65, 65, 1, 1, 16}.inputs(), tolerance);
+  }
+}
+
 TEST(Attention, GradientsPassGradcheck) {
   for (const Sizes& n : {Sizes{1, 5, 7, 4, 2, 3}, Sizes{2, 7, 4, 2, 2, 5}, Sizes{1, 66, 66, 1, 1, 2}})
     for (const AttentionOptions& o : all_options(n, DType::f64))
@@ -244,11 +254,16 @@ TEST(Attention, HasTheGradientOfALargeScore) {
 
 TEST(Attention, PropagatesNaN) {
   for (std::size_t input = 0; input < 3; ++input) {
-    auto x = Sizes{1, 70, 70, 1, 1, 8}.inputs(DType::f32);
-    x[input].mutable_data<float>()[66 * 8] = static_cast<float>(kNaN);
-    EXPECT_TRUE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, 66, 0, 0})));
-    EXPECT_FALSE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, 60, 0, 0})));
+    auto x = Sizes{1, 110, 110, 1, 1, 8}.inputs(DType::f32);
+    x[input].mutable_data<float>()[100 * 8] = static_cast<float>(kNaN);
+    EXPECT_TRUE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, 100, 0, 0})));
+    for (const std::int64_t before : {60, 80})  // in another block, and in the same
+      EXPECT_FALSE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, before, 0, 0})));
   }
+  Tensor dy = normal({1, 110, 1, 8});
+  dy.mutable_data<double>()[100 * 8] = kNaN;
+  const auto own = [](auto x) { return attention(x[0], x[1], x[2], {.window = 1}); };
+  EXPECT_FALSE(std::isnan(gradients(own, Sizes{1, 110, 110, 1, 1, 8}.inputs(), dy)[2].at({0, 60, 0, 0})));
 }
 
 TEST(Attention, TakesZeroSizes) {
@@ -292,6 +307,22 @@ TEST(Attention, RejectsShapesThatDoNotFit) {
           "attention: k must have shape [2, T_k, H_kv, 4] to match q [2, 3, 6, 4] but has [1, 3, 6, 4]");
   rejects(q, normal({2, 3, 4, 4}), q, "attention: the 4 heads of k [2, 3, 4, 4] must divide the 6 of q [2, 3, 6, 4]");
   rejects(q, normal({2, 5, 2, 4}), q, "attention: v must have shape [2, 5, 2, 4] to match k but has [2, 3, 6, 4]");
+  const Tensor none = zeros({1, 0, 1, 1}, DType::i32);
+  EXPECT_THAT([&] { attention(none, none, none); },
+              ThrowsMessage<DTypeError>("attention: expected a floating-point tensor but has dtype i32"));
+}
+
+TEST(Attention, RejectsHigherOrderThatAScopeKeepsFromItsComposedForm) {
+  const auto f = [](auto x) {
+    const Composed fused{Composed::State{}};
+    return attention(x[0], x[0], x[0], {.softcap = 2});
+  };
+  EXPECT_THAT(
+      [&] {
+        gradcheck(f, {normal({1, 3, 1, 2})}, {.by = GradcheckOptions::By::rules});
+      },
+      ThrowsMessage<Error>("attention: with dropout, a softcap or alibi, only its composed form has derivatives "
+                           "of higher order"));
 }
 
 TEST(Attention, RejectsOptionsOutsideTheirRanges) {

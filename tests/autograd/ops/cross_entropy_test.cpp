@@ -158,6 +158,11 @@ TEST(CrossEntropy, RejectsTargetsThatDoNotFit) {
         cross_entropy(normal({2, 5}), normal({2, 5}, 0, DType::f32));
       },
       ThrowsMessage<DTypeError>("cross_entropy: inputs must have the same dtype but have f64 and f32"));
+  EXPECT_THAT(
+      [] {
+        cross_entropy(i32({2}, {0, 1}), normal({2}));
+      },
+      ThrowsMessage<DTypeError>("cross_entropy: expected a floating-point tensor but has dtype i32"));
   EXPECT_THAT([] { cross_entropy(normal({}), i32({}, {0})); },
               ThrowsMessage<ShapeError>("cross_entropy: logits must have at least one axis but have shape []"));
 }
@@ -255,6 +260,8 @@ TEST(CrossEntropySettings, LetProbabilitiesOfZeroMeetMaskedLogits) {
   EXPECT_NEAR(cross_entropy(logits, p).item(), std::log(2), 1e-15);
   expect_close(gradients([&](auto x) { return cross_entropy(x[0], p); }, {logits}, f64({}, {1}))[0],
                f64({1, 3}, {0.25, 0, -0.25}));
+  const Composed composed;
+  EXPECT_NEAR(cross_entropy(logits, p).item(), std::log(2), 1e-15);
 }
 
 TEST(CrossEntropySettings, AreZeroWhenNothingCounts) {

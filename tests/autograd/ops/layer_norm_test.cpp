@@ -84,6 +84,9 @@ TEST(LayerNorm, RejectsParametersThatDoNotFit) {
         layer_norm(normal({2, 8}), normal({8}), normal({1, 8}));
       },
       ThrowsMessage<ShapeError>("layer_norm: bias must have shape [8] to match x [2, 8] but has [1, 8]"));
+  const Tensor x = zeros({2, 4}, DType::bf16), weight = ones({4}, DType::bf16), bias = zeros({4});
+  EXPECT_THAT([&] { layer_norm(x, weight, bias); },
+              ThrowsMessage<DTypeError>("layer_norm: inputs must have the same dtype but have bf16 and f32"));
   EXPECT_THAT([] { layer_norm(normal({}), normal({}), normal({})); },
               ThrowsMessage<ShapeError>("layer_norm: x must have at least one axis but has shape []"));
 }

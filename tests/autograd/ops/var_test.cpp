@@ -48,6 +48,8 @@ TEST(VarOp, KeepsItsPrecisionFarFromZero) {
   // In f32 the mean 10000.00065 is rounded to 10000.001, which is off by a third of a standard deviation.
   const Tensor single = (Var(f64({3}, {0, 0, 2})) * 0x1p-10 + 10000).value().to(DType::f32);
   EXPECT_NEAR(var(single, {}, false, 0).item(), 8.0 / 9 * 0x1p-20, 1e-6 * 0x1p-20);
+  const Composed composed;
+  EXPECT_EQ(var(Tensor::of<float>({2}, {1e8F, 1e8F + 8})).item(), 32);  // no number of f32 is between them
 }
 
 TEST(VarOp, IsWithinOneAndAHalfUlpInF32) {

@@ -1,5 +1,6 @@
 #include <braid/autograd/verify/gradcheck.h>
 
+#include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -48,6 +49,18 @@ TEST(GradcheckDiagnosis, SaysThatAFunctionRoundsToF32) {
   const auto f = [](auto x) { return cast(cast(exp(x[0]), DType::f32), DType::f64); };
   EXPECT_THAT(gradcheck(f, {points()}).message,
               HasSubstr("f rounds to 8e-09 of its values: does it compute in f32 somewhere?"));
+  const auto zero = [](auto x) { return cast(cast(x[0], DType::f32), DType::f64) - 1.0; };
+  EXPECT_THAT(gradcheck(zero, {ones({1}, DType::f64)}).message, Not(HasSubstr("f rounds to ")));
+}
+
+TEST(GradcheckDiagnosis, WhatStopsTheSecondOrderIsAnInfiniteError) {
+  bool second = false;
+  const auto f = [&](auto x) {
+    return record("broken", x[0].value().clone(), {x[0]},
+                  [&](const Tensor& dy) { return Tensor((second ? INFINITY : 1.0) * dy); });
+  };
+  const GradcheckOptions options{.order = 2, .progress = [&](auto, auto) { second = true; }};
+  EXPECT_EQ(gradcheck(f, {ones({1}, DType::f64)}, options).worst, INFINITY);
 }
 
 TEST(GradcheckDiagnosis, SaysThatAFunctionIsNotDeterministic) {
@@ -86,6 +99,8 @@ TEST(GradcheckDiagnosis, ShowsWhatCouldNotBeChecked) {
   EXPECT_THAT(result.message, StartsWith("gradcheck: input 0, element [0, 1]: analytic 0, numeric nan"));
   EXPECT_THAT(result.message, HasSubstr("\n4 derivatives: 0 wrong, 0 undecidable, 0 at kinks, 1 unchecked"));
   EXPECT_THAT(result.table(), EndsWith("  unchecked\n"));
+  const auto point = [](auto x) { return sqrt(-(x[0] * x[0])); };  // not finite anywhere else, its gradient nowhere
+  EXPECT_EQ(gradcheck(point, {zeros({1}, DType::f64)}).unchecked, 1);
 }
 
 TEST(GradcheckDiagnosis, SaysThatAnInputHasNoInfluence) {

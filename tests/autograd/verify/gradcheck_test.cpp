@@ -60,6 +60,8 @@ TEST(Gradcheck, SaysWhatHasPassed) {
   EXPECT_THAT(message(By::both, 1), StartsWith("gradcheck by differences and rules: passed; the worst is "));
   EXPECT_THAT(message(By::both, 2),
               StartsWith("gradcheck by differences and rules, of first and second order: passed; the worst is "));
+  EXPECT_THAT(gradcheck([](auto x) { return -x[0]; }, {points()}, {.by = By::rules}).message,  // without an error
+              StartsWith("gradcheck by rules: passed; the worst is "));
   const auto exp_of_first = [](auto x) { return exp(x[0]); };
   EXPECT_EQ(gradcheck(exp_of_first, {points()}, {.order = 2, .by = By::both}).derivatives, 6 + 1 + 6);
 }
@@ -126,6 +128,15 @@ TEST(Gradcheck, FindsErrorsInSmallGradients) {
 TEST(Gradcheck, FindsErrorsInGradientsFarBelowTheValue) {
   const auto f = [](auto x) { return 1 + 1e-9 * cube(x[0], 2); };
   EXPECT_FALSE(gradcheck(f, {ones({2}, DType::f64)}, {.blame = false}));
+}
+
+TEST(Gradcheck, ComparesSmallGradientsWithAThousandthOfTheLargest) {
+  const auto f = [](auto x) {  // the derivative by its second element is 0
+    return record("first", Tensor(x[0].value() * Tensor::of<double>({2}, {1, 0})), {x[0]}, [](const Tensor& dy) {
+      return Tensor(dy * Tensor::of<double>({2}, {1, 1e-10}));
+    });
+  };
+  EXPECT_TRUE(gradcheck(f, {ones({2}, DType::f64)}));
 }
 
 TEST(Gradcheck, NanIsAnInfiniteError) {
@@ -249,6 +260,8 @@ TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
   const GradcheckResult result = gradcheck(f, {ones({40, 50}, DType::f64)});
   EXPECT_FALSE(result);
   EXPECT_THAT(result.message, HasSubstr("\nthere input 0, element [24, 34]: analytic "));
+  EXPECT_THAT(gradcheck([](auto x) { return cube(x[0], 2); }, {points()}, {.max_elements = 5}).message,
+              HasSubstr("\nthere input 0, element ["));
 }
 
 TEST(Gradcheck, ReportsWhatFailsBeforeTheRestLargeErrorsBeforeSmallWrongElementsBeforeWrongDirections) {

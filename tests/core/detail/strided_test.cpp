@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/core/detail/indexing.h>
 #include <braid/core/tensor.h>
 #include <tests/support.h>
 
@@ -18,6 +19,7 @@ std::vector<Tensor> views(DType dtype) {
           t.slice(1, 1, 3).slice(3, 0, 4),
           t.select(3, 2),
           t.select(3, 2).transpose(),
+          t.reshape({2, 3, 10, 2}).select(3, 1).transpose(),
           t.slice(2, 1, 2).broadcast_to({2, 3, 6, 5}),
           t.select(0, 0).expand_dims(1).broadcast_to({3, 7, 4, 5}).transpose(0, 3),
           scalar(3, dtype).broadcast_to({4, 4}),
@@ -76,6 +78,11 @@ TEST(Strided, CopiesMoreThanABlockTheSameOnAnyNumberOfThreads) {
     const WithThreads with_threads(threads);
     EXPECT_TRUE(identical(t.clone(), one));
   }
+}
+
+TEST(Strided, SelectsFromManyRowsOfNothingAtOnce) {
+  const Tensor x = zeros({std::int64_t{1} << 59, 1, 0});
+  EXPECT_EQ(detail::index_select(x, 1, zeros({1}, DType::i32)).shape(), x.shape());
 }
 
 }  // namespace

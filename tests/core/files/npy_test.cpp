@@ -230,8 +230,8 @@ TEST_F(Npy, RefusesBF16) {
 
 TEST_F(Npy, RejectsWhatIsNone) {
   EXPECT_EQ(complaint(), "cannot be opened: No such file or directory");
-  write("\x93NUMPY\1\0"s);
-  EXPECT_EQ(complaint(), "expected at least 10 bytes but there are 8");
+  write("\x93NUMPY\1"s);
+  EXPECT_EQ(complaint(), "expected at least 10 bytes but there are 7");
   write("\x93NUMPX\1\0\0\0"s);
   EXPECT_EQ(complaint(), "is not a .npy file: it must begin with \\ufffdNUMPY");
   write("\x93NUMPY\4\0\0\0"s);
@@ -290,7 +290,7 @@ TEST_F(Npy, RejectsTypesShapesAndSizesThatDoNotFit) {
   EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 25), "<f4 [2, 3] must take 24 bytes but there are 25");
   EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", 4), "shape must have at most 8 axes but has 9");
   EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1)", 4), "none");
-  for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
+  for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 1, 4294967296, 0"})
     EXPECT_EQ(complaint_about_array("<f4", "("s + shape + ")", 4),
               "shape must have at most 2^59 elements but is ["s + shape + "]");
   EXPECT_EQ(complaint_about_array("<f4", "(576460752303423488,)", 4),

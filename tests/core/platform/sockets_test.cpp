@@ -1,8 +1,10 @@
 #include <braid/core/platform/sockets.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <thread>
@@ -74,6 +76,16 @@ TEST(Sockets, AreReadyWithBytesAndWhenTheirPeerIsGone) {
   EXPECT_FALSE(sockets[1].is_ready || sockets[2].is_ready);
   EXPECT_FALSE(first.receive());
   while (first.send("to nobody")) std::this_thread::yield();  // the system takes what it does not know to be in vain
+}
+
+TEST(Sockets, WaitThroughSignals) {
+  static auto sockets = pair();
+  std::signal(SIGALRM, [](int) { sockets.first.send("x\n"); });
+  ualarm(20'000, 0);
+  EXPECT_EQ(sockets.second.receive_line(2s), "x");
+  ualarm(20'000, 0);
+  EXPECT_TRUE(sockets.second.receive());
+  std::signal(SIGALRM, SIG_DFL);
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ TEST(BF16Product, AddsARowToEachRow) {
             "matmul: the row must have dtype f32 but has bf16");
   EXPECT_EQ(message_of([&] { product_plus_row(a, b, ones({130})); }),
             "matmul: a row for the product [130, 170] must have shape [170] but has [130]");
+  EXPECT_EQ(message_of([&] { product_plus_row(a.expand_dims(0), b, ones({130})); }),
+            "matmul: a row for the product [1, 130, 170] must have shape [170] but has [130]");
   EXPECT_EQ(product_plus_row(zeros({2, 0}), zeros({0, 3}), ones({3})).at({1, 2}), 1);
 }
 

@@ -14,6 +14,7 @@
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/products/kernels/packed_product.h>
+#include <braid/core/storage.h>
 #include <tests/support.h>
 #include <tests/target_guard.h>
 
@@ -188,6 +189,7 @@ TYPED_TEST(Gemm, PackedKernelMatchesTheDefinitionOnEverySimdTarget) {
     for (const std::int64_t size : {1, 2, 5, 8, 23})
       expect_all_match_the_definition<TypeParam>({.m = size, .n = size + 10, .k = size, .alpha = 0.5, .beta = -1});
     expect_all_match_the_definition<TypeParam>({.m = 98, .n = 35, .k = 400});
+    expect_all_match_the_definition<TypeParam>({.m = 12, .n = 4, .k = 16});  // fills its scratch: ASan watches the end
   }
 }
 
@@ -277,6 +279,17 @@ TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const auto own = threads();
   product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), By::threads);
   EXPECT_EQ(threads(), own);
+}
+
+TEST(GemmOfDoubles, HasATileForEachOfTwoThreads) {
+  const WithThreads two(2);
+  const Case x{.m = 256, .n = 256, .k = 256};
+  const auto scratch_of = [&](By by) {
+    const std::int64_t before = memory_stats().total_bytes;
+    product(x, Operands<double>(x), by);
+    return memory_stats().total_bytes - before;
+  };
+  EXPECT_EQ(scratch_of(By::threads), 2 * scratch_of(By::serial));
 }
 
 }  // namespace

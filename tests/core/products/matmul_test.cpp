@@ -77,6 +77,7 @@ TEST(Matmul, HandlesSizesOfZero) {
   expect_product(none({4, 3, 0}), none({0, 2}));  // zeros, by the tall product
   expect_product(none({4, 3, 0}), none({4, 0, 2}));
   expect_product(none({0, 3, 2}), none({2, 2}));
+  expect_product(none({4, 3, 2}), none({2, 0}));
   expect_product(none({0, 3, 2}), none({1, 2, 2}));
 }
 

@@ -95,6 +95,15 @@ TEST(Blame, FindsAVjpWithoutACotangent) {
             "first wrong vjp: op 'total' (#2 of 3), input 0 [3]: its vjp returned no cotangent");
 }
 
+TEST(Blame, PassesOverConstantInputs) {
+  const auto f = [](auto x) {
+    return record("sum", Tensor(x[0].value() + 1.0), {ones({3}, DType::f64), x[0]}, [](const Tensor& dy) {
+      return std::vector<Tensor>{Tensor(), Tensor(2 * dy)};
+    });
+  };
+  EXPECT_THAT(last_line(gradcheck(f, {normal({3})})), HasSubstr("op 'sum' (#1 of 1), input 1 [3], element ["));
+}
+
 TEST(Blame, TheWrongOpNearestToTheOutputComesFirst) {
   const auto f = [](auto x) { return twice(tanh(twice(exp(twice(x[0], 3)), 2))); };
   EXPECT_THAT(last_line(gradcheck(f, {normal({3})})), HasSubstr("op 'twice' (#3 of 5)"));
