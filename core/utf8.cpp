@@ -10,7 +10,7 @@ std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) 
   constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};  // by the number of further bytes
   const auto lead = static_cast<unsigned char>(text[at]);
   const std::size_t more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : 4;
-  if (more == 4 || text.size() - at <= more) return std::nullopt;
+  if (more == 4) return std::nullopt;
   char32_t point = more == 0 ? lead : lead & (0x3Fu >> more);
   for (const char next : text.substr(at + 1, more)) {
     if ((static_cast<unsigned char>(next) & 0xC0) != 0x80) return std::nullopt;

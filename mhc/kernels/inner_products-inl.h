@@ -27,10 +27,10 @@ using Sums = hn::Vec<D>[kParts<D>];
 template <class D>
 inline constexpr int kColumnsAtOnce = std::max(1, 4 / kParts<D>);
 
-/// Sums over lanes, which replace `sums` or are added to them.
+/// Sums over lanes, which replace `sums` or are added to them. Adding -0 keeps the sign of a zero.
 template <class D, class T>
 HWY_INLINE void sums_of_lanes(D d, const Sums<D>* v, int count, bool add, T* sums) {
-  for (int i = 0; i < count; ++i) sums[i] = sum_lanes<kParts<D>>(d, v[i]) + (add ? sums[i] : T{0});
+  for (int i = 0; i < count; ++i) sums[i] = sum_lanes<kParts<D>>(d, v[i]) + (add ? sums[i] : -T{0});
 }
 
 #if HWY_TARGET != HWY_SCALAR

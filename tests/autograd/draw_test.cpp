@@ -64,9 +64,9 @@ TEST(Draw, ShowsTimesBytesAndDtypes) {
 TEST(Draw, ShowsMillisecondsAndBytesInTheirUnits) {
   Tape tape;
   exp(tape.watch(ones({1})));
-  const std::map<std::size_t, Profile::Row> times{{1, {.name = "exp", .forward_s = 0.0125, .backward_s = 0.25}}};
-  EXPECT_THAT(draw(tape).dot({.times = times}), HasSubstr("\\n12.5 + 250 ms\""));
-  EXPECT_THAT(draw(tape).html({.times = times}), HasSubstr("<td>12.500 ms<td>250.000 ms<td>"));
+  const std::map<std::size_t, Profile::Row> times{{1, {.name = "exp", .forward_s = 0.0999, .backward_s = 0.999}}};
+  EXPECT_THAT(draw(tape).dot({.times = times}), HasSubstr("\\n99.9 + 999 ms\""));
+  EXPECT_THAT(draw(tape).html({.times = times}), HasSubstr("<td>99.900 ms<td>999.000 ms<td>"));
   for (const std::int64_t elements : {2499, 2500, 250'000}) tape.watch(ones({elements}));
   EXPECT_THAT(draw(tape).dot(), AllOf(HasSubstr("\\n9996 B\""), HasSubstr("\\n10 kB\""), HasSubstr("\\n1 MB\"")));
 }

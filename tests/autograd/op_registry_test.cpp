@@ -192,6 +192,7 @@ void expect_composed_form(const OpCase& op_case, const std::vector<Tensor>& inpu
   const Evaluated got = evaluate(op_case, inputs);
   const Composed composed;
   const Evaluated expected = evaluate(op_case, inputs);
+  EXPECT_TRUE(!op_case.op.ends_with("softmax") || expected.ops > got.ops) << "the same op";
   for (std::size_t i = 0; i < got.results.size(); ++i) {
     ASSERT_EQ(got.results[i].shape(), expected.results[i].shape());
     ASSERT_EQ(got.results[i].dtype(), expected.results[i].dtype());

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,6 +98,13 @@ TEST(InstructionSet, DecidesWhichKernelsRun) {
     }
     before = rounding_code();
   }
+}
+
+TEST(Machine, NamesItsProcessorAsTheSystemDoes) {
+  std::stringstream text;
+  text << std::ifstream("/proc/cpuinfo").rdbuf();
+  const auto says = [&](const std::string& words) { return text.str().find(words) != std::string::npos; };
+  EXPECT_EQ(says("model name\t: " + platform::processor_name() + "\n"), says("model name"));
 }
 
 TEST(InstructionSet, DecidesWhatMultipliesBF16) {

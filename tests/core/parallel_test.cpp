@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/core/kernels/scratch.h>
 #include <tests/failing_allocations.h>
 #include <tests/support.h>
 
@@ -258,6 +259,19 @@ TEST(Parallel, ForksWhileAnotherThreadMakesItsFirstTensor) {
     });
     ASSERT_EQ(status, 0) << "in round " << round;
   }
+}
+
+TEST(Scratch, LendsToThreadsThatCameLater) {
+  const WithThreads one(1);
+  kernels::Scratch<float> scratch(8);
+  const WithThreads two(2);
+  std::atomic<int> begun = 0, lent = 0;
+  parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+    ++begun;
+    while (begun < 2) std::this_thread::yield();  // until both threads work
+    scratch.lend([&](float*) { ++lent; });
+  });
+  EXPECT_EQ(lent, 2);
 }
 
 TEST(Parallel, TakesCallablesByReference) {

@@ -104,7 +104,7 @@ if(HOW STREQUAL package)  # programs, pkg-config, and the program that the manua
     endif()
     file(WRITE ${work}/no_mpi/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(no_mpi LANGUAGES CXX)\n"
       "find_package(braid REQUIRED COMPONENTS mpi)\n")
-    execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/no_mpi -B ${work}/no_mpi/build ${settings} -D MPI_CXX_WORKS=FALSE
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/no_mpi -B ${work}/no_mpi/build ${settings} -D MPI_CXX_COMPILER=/bin/true
       OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
     if(code EQUAL 0 OR NOT error MATCHES "the components are core")
       message(FATAL_ERROR "the component mpi where MPI does not work: exit code ${code}: ${error}")

@@ -33,7 +33,7 @@ TEST(RotaryEmbedding, MatchesTheReference) {
   for (const std::int64_t depth : {2, 6, 32, 38}) {
     const Tensor x = normal({2, 5, 3, depth}, 1);
     expect_close(rotary_embedding(x).value(), reference(x, 10000, 0));
-    expect_close(rotary_embedding(x, 500, 7).value(), reference(x, 500, 7));
+    expect_close(rotary_embedding(x, 0.5, 7).value(), reference(x, 0.5, 7));
     expect_close(rotary_embedding(x.to(DType::f32)).value(), reference(x, 10000, 0), 1e-6);
   }
 }

@@ -84,6 +84,8 @@ TEST(HyperConnection, EqualsAResidualConnectionAtTheStart) {
     residual = residual + layer(residual);
     EXPECT_LT(largest_difference(c.close(streams).value(), residual.value()), 1e-13);
   }
+  const HyperConnection sums(6, 3, 0, {.reduction = StreamReduction::sum, .dtype = DType::f64});
+  EXPECT_LT(largest_difference(sums.close(streams).value(), (3.0 * residual).value()), 1e-12);
 }
 
 TEST(HyperConnection, PassesGradcheckAroundALayer) {

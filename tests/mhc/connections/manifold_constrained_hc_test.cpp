@@ -83,6 +83,7 @@ TEST(ManifoldConstrainedHC, EqualsThePreNormResidualNetworkAtTheStart) {
       EXPECT_LT(largest_difference(c.close(streams).value(), residual.value()), 1e-13) << n << " streams";
     }
   }
+  EXPECT_EQ(ManifoldConstrainedHC(6, 4, rng, {.reduction = StreamReduction::sum}).reduction(), StreamReduction::sum);
 }
 
 TEST(ManifoldConstrainedHC, TrainsCopiesAsCopiesUnlessPhiSetsThemApart) {
