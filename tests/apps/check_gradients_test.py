@@ -14,7 +14,7 @@ SMALL = ["--layers", "1", "--channels", "8", "--heads", "2", "--context", "3", "
 if __name__ == "__main__":
     program = sys.argv[1]
     residual, mhc = (["--connection", kind] for kind in ("residual", "mhc"))
-    for flags, connected, directions in ((residual, False, 2), (mhc, True, 2), (["--directions", 3], True, 3)):
+    for flags, connected, directions in ((residual, False, 2), (mhc, True, 2), (["--directions", 3, "--layers", 2, "--head", "weighted"], True, 3)):
         result = run(program, *SMALL, *flags)
         check(result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
         check(re.search(rf"^blocks.0.attention.q.weight +{directions} ", result.stdout, re.MULTILINE), result.stdout)

@@ -28,7 +28,7 @@ def main(program, folder):
     results = saved["results"]
     check((saved["steps"], saved["seed"]) == (9, 1) and results[0]["held_out_loss"] < first["residual"], f"{saved}")
     check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-len(NAMES):]], "results.json has other losses")
-    check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
+    check((out / "loss.png").read_bytes().startswith(b"\x89PNG") and f"picture: {out}/loss.png\n" in result.stdout, "loss.png is no picture")
 
     some = ["--text", text, "--steps", 2, "--evaluations", 1, "--out", folder / "some"]
     check(run(program, *some, "--connections", "mhc,residual", "--mixings", "quaternion,sinkhorn").returncode == 0, "mixings")
@@ -36,9 +36,11 @@ def main(program, folder):
     check([r["connection"] for r in results] == ["mhc+quaternion", "mhc+sinkhorn", "residual"], "results.json has other entries")
     check([len(values) for values in results[0]["by_depth"].values()] == [8, 8, 8], "results.json has other depths")
 
-    sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual", "--threads", 2]
+    sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual", "--threads", 3]
     check(run(program, "--text", text, "--steps", 1, "--out", folder / "sizes", *sizes).returncode == 0, "sizes")
-    result = json.loads((folder / "sizes/results.json").read_text())["results"][0]
+    saved = json.loads((folder / "sizes/results.json").read_text())
+    result = saved["results"][0]
+    check(saved["machine"]["threads"] == 3, f"{saved['machine']}")
     characters = len(set(text.read_text()))
     check(result["parameters"] == 2 * (12 * 16 * 16 + 7 * 16) + (2 * characters + 8 + 1) * 16, f"{result} for {characters} characters")
     check(len(result["by_depth"]["forward_gain"]) == 4, "other layers than --layers 2")
@@ -48,7 +50,7 @@ def main(program, folder):
     check_refused("--steps", run(program, "--steps", 0, *new))
     check_refused("--heads: 5 heads do not divide 48 channels", run(program, "--heads", 5, *new))
     check_refused("some of residual, hc, ", run(program, "--connections", "residual,none", *new))
-    check_refused("some of sinkhorn, ", run(program, "--mixings", "none", *new))
+    check_refused("some of sinkhorn, ", run(program, "--mixings", "quaternion", "--streams", 8, *new))
     check_refused("which --connections does not name", run(program, "--connections", "hc", "--mixings", "all", *new))
     check_refused("--alpha: has no effect with connection residual, hc", run(program, "--connections", "residual,hc", "--alpha", 1, *new))
     check_refused("name must be one of sinkhorn, ", run(program, "--mixing", "none", *new))

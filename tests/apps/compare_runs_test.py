@@ -71,6 +71,7 @@ def portable(folder):
                 assert sums.setdefault(name, now) == now, (name, isa)
             if name in sums and "BRAID_WRITE_CHECKSUMS" not in os.environ:
                 assert sums[name] == stored[name], (name, sums[name], stored[name])
+    assert not sums or run(COMPARE_RUNS, "part", out, out, "--step", 2) == "step 2: everything has the same bits\n", "portable"
     if path := os.environ.get("BRAID_WRITE_CHECKSUMS"):
         pathlib.Path(path).write_text("".join(f"{its}  {name}\n" for name, its in sums.items()))
 
@@ -227,6 +228,8 @@ def part(folder):
     assert said.endswith("]\nthe record has the elements of tensor 1; for the element, record the other side with --keep 0\n"), said
     said = run(COMPARE_RUNS, "part", a, folder / "text.txt", code=2)
     assert said.startswith(f"compare_runs: {folder}/text.txt: is no record of compare_runs: "), said
+    said = run(COMPARE_RUNS, "part", record, a, code=2)
+    assert said == f"compare_runs: part: {record} must be the folder of a run\n", said
     run(COMPARE_RUNS, "record", a, record, "--step", 3)
     said = run(COMPARE_RUNS, "part", a, record, "--step", 3, code=2)
     assert said == f"compare_runs: --step: {record} is the record of one step\n", said
@@ -235,6 +238,9 @@ def part(folder):
     assert run(COMPARE_RUNS, "part", a, record) == "step 3: everything has the same bits\n"
     said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
     assert said == "compare_runs: --step: must be a step of the run, 1 to 20, but is 21\n", said
+    (a / "config.json").write_text(re.sub(r'"isa": "\w+"', '"isa": "avx1024"', (a / "config.json").read_text()))
+    said = run(COMPARE_RUNS, "record", a, record, "--step", 3, code=2)
+    assert said == f"compare_runs: {a}: step 3 was computed with avx1024, which this processor lacks: record it on one that has it\n", said
 
 
 def instruction_set(folder):

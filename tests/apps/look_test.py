@@ -40,6 +40,7 @@ def look(program, path, text, *flags):
         back = "" if row["recovered"] is None else f", {100 * row['recovered']:.1f} % comes back"
         table.append(f"{row['what']:<32} loss {row['loss']:.4f}, {row['loss'] - data['loss']:+.4f}{back}\n")
     check("".join(table) in result.stdout, f"{table} is not in {result.stdout}")
+    check("--no-ablations" in flags or re.search(r"^evaluation (\d+)/\1  \| 0s left$", result.stdout, re.MULTILINE), f"no progress in {result.stdout}")
     check(page == data and not re.search(r'(src|href)="(?!data:)|https?://(?!www\.w3\.org)|@import|url\(', out.read_text()), "the page")
     return data
 
@@ -110,6 +111,8 @@ def numbers(program, trainer, folder):
     gated = look(program, train(trainer, folder, "gated"), folder / "text.txt", "--no-ablations", "--tokens", 5)
     check(gated["h_pre"][0] is None and gated["gain"][0] == [None, None, gated["gain"][0][2]] and "ablations" not in gated, "gates of channels")
     check(len(gated["losses"]) == 5, f"{len(gated['losses'])} tokens")
+    (folder / "two.txt").write_text("th")
+    check(len(look(program, folder / "gated", folder / "two.txt", "--no-ablations")["losses"]) == 1, "two characters are enough")
     (folder / "letters.txt").write_text("hello, \u00e9\u65e5, a")
     data = look(program, with_tokenizer("gpt2", folder), folder / "letters.txt")
     for letters in range(3):  # so that the start that is read ends in any byte of a character

@@ -135,6 +135,8 @@ def check_summary(out, runs):
     with (out / "summary.csv").open() as file:
         rows = {row["run"]: row for row in csv.DictReader(file)}
     check(rows.keys() == {settings["run"] for settings, _, _ in runs}, f"summary.csv has the runs {list(rows)}")
+    seeds = [int(row["seed"]) for row in rows.values()]
+    check(seeds == sorted(seeds), f"runs of the first seeds come first, not {seeds}")
     for settings, _, result in runs:
         said = {key: "" if value is None and key == "similarity" else math.nan if value is None else value
                 for key, value in (settings | result).items() if key != "sublayers"}
@@ -189,7 +191,7 @@ def check_report(out, runs, modes, rates):
         spread = (f"{median(group, key)} ({min(values(group, key)):.4g} to {max(values(group, key)):.4g})" for key in keys)
         return " | ".join([f"| {name}", count(group), *spread, *(f"{max(values(group, key)):.1e}" for key in errors)]) + " |\n"
 
-    expected = [row(mode, of(mode, rates[0])) for mode in modes]
+    expected = ["\n4 sublayers of 8 channels, 33 steps, 2 seeds.\n", *(row(mode, of(mode, rates[0])) for mode in modes)]
     for mode, setting, settings, variants in ABLATIONS:
         for value, variant in zip(settings, variants, strict=True):
             group = of(mode, rates[0], (1, 2, 3), variant)
@@ -271,6 +273,7 @@ def sharpness(program, folder):
     config, out = write(folder, "sharp.toml", TINY + "sharpness_every = 4\n"), folder / "out"
     result = run(program, config, "--out", out)
     check(result.returncode == 0, result.stderr)
+    check(re.search(r"^run 0/16 \d+ at a time \| \d{1,2}[smh]\S* left$", result.stdout, re.MULTILINE), f"no progress in {result.stdout}")
     for path in (out / "runs").iterdir():
         settings, steps, result = check_run(path, MODES)
         measured = {step["step"]: step["sharpness"] for step in steps if "sharpness" in step}
@@ -294,9 +297,10 @@ def bad_input(program, folder):
         ("line 3: expected keys and brackets at most 64 deep", "divergence = 3.0", "\n[" + " . ".join(['"\\".,"'] * 65) + "]"),
         ("line 4: expected keys", "divergence = 3.0", 'a = """\n# "\n' + '""""", b = [{' + "c.'d,'." * 40 + "e = 1"),
         ("line 2: expected keys and brackets at most 64 deep", "divergence = 3.0", "a = " + "[" * 65 + "]" * 65),
-        ("a: expected one of the keys", "divergence = 3.0", f"divergence = 3.0  # {'.' * 100}\na = ['{'.' * 100}', {'0.5,' * 100}]"),
+        ("a: expected one of the keys", "divergence = 3.0", f"divergence = 3.0  # {'.' * 100}\na = ['{'.' * 100}', {'[0.5],' * 100}]"),
         ("line 2: expected TOML", "divergence = 3.0", "divergence = = 3"),
         ("divergence: expected a number from 1 to 1000000, got 0.5", "divergence = 3.0", "divergence = 0.5"),
+        ("divergence: expected a number from 1 to 1000000, got nothing", "divergence = 3.0", ""),
         ("probe_every: expected an integer from 1 to 1000000, got 1.5", "probe_every = 4", "probe_every = 1.5"),
         ("probe_every: expected an integer from 1 to 1000000, got nothing", "probe_every = 4", ""),
         ("color: expected one of the keys divergence, ", "probe_every = 4", "probe_every = 4\ncolor = 1"),
@@ -322,7 +326,7 @@ def bad_input(program, folder):
             ("streams[0]: expected an integer from 1 to 64, got 65", "[1]\nstreams = [65]"),
             ("sinkhorn_iterations[0]: expected an integer from 1 to 1000, got 1001", "[1]\nsinkhorn_iterations = [1001]"),
             ("max_history[1]: expected an integer from 1 to 1024, got 0", "[1]\nmax_history = [1, 0]"),
-            ("seeds: expected a list for at most 100000 runs, got 102000", f"{list(range(1000))}\nmax_history = {list(range(1, 52))}"))),
+            ("seeds: expected a list for at most 100000 runs, got 102000", f'{list(range(1000))}\nmixings = ["rows"]\nmax_history = {list(range(1, 51))}'))),
         ("deep_transformer.heads: expected a divisor of channels 10, got 4", "[deep_mlp_regression]\nsublayers = 4\nchannels = 8\nhidden = 8",
          "[deep_transformer]\nblocks = 2\nchannels = 10\nheads = 4\ncontext = 8"),
         ("deep_mlp_regression: expected at least one task, got none", TINY[TINY.index("[deep_mlp"):], ""),
@@ -356,6 +360,9 @@ def bad_input(program, folder):
     (out / "runs").mkdir(parents=True)  # as a start that was killed leaves it
     write(out, ".lock", "")
     write(out, "config.toml.0123456789abcdef.tmp", "half")
+    other = write(out / "runs", "other", "")
+    check_refused("holds other files", run(program, good, "--out", out))
+    other.unlink()
     check(run(program, good, "--out", out).returncode == 0, "the good run failed")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     check_refused("made with another configuration", run(program, write(folder, "other.toml", TINY + "\n"), "--out", out))
@@ -408,6 +415,8 @@ def orphans(program, folder):
             for child in filter(is_there, children):
                 os.kill(child, signal.SIGKILL)
         check(not left & set(out.rglob("*.tmp")), f"{left} stay")
+        sessions = [session["command"] for session in json.loads((out / "run_info.json").read_text())["sessions"]]
+        check(sessions == [f"{program} {config} --out {out} --jobs 2"] * (2 if left else 1), f"{sessions}")
         write(out, "config.toml.0123456789abcdef.tmp", "half")
         left = set(out.rglob("*.tmp"))
 
@@ -432,7 +441,7 @@ def kill(program, folder):
     parent = start(command, broken)
     os.kill(children_of(parent)[0], signal.SIGKILL)
     out, err = parent.communicate(timeout=120)
-    check(parent.returncode == 1 and "killed by signal 9" in err, f"exit code {parent.returncode}, {err!r}")
+    check(parent.returncode == 1 and " (killed by signal 9)\n" in err, f"exit code {parent.returncode}, {err!r}")
     check(f"{len(kept)} runs are finished already" in out, f"finished runs were not found: {out}")
     missing = set(runs_of(whole)) - set(path.name for path in finished())
     check(len(missing) == 1 and f"{len(runs_of(whole)) - 1} of {len(runs_of(whole))} runs" in (broken / "report.md").read_text(),

@@ -113,6 +113,9 @@ def files(program, folder):
     check(metrics.read_text() == lines, "metrics.jsonl was touched")
     os.mkfifo(config)
     check_refused(f"{config}: must be a regular file", run(program, *flags, "--resume"))
+    closed = [*flags[:-1], folder / "closed"]  # no file becomes stdout where that is closed
+    check_refused("stdout: could not be written to its end", run(program, *closed, preexec_fn=lambda: os.closerange(0, 2)))
+    check([json.loads(line)["step"] for line in (folder / "closed/metrics.jsonl").read_text().splitlines()] == list(range(1, 11)), "lines of stdout")
     small = [*flags[:-1], folder / "small"]
     check_refused("File too large", run(program, *small, **limited(resource.RLIMIT_FSIZE, 4096)))
     check((folder / "small/config.json").exists(), "it ended too early")

@@ -33,7 +33,7 @@ def outputs(program, folder):
     head = subprocess.run(["git", "-C", pathlib.Path(program).parent, "rev-parse", "HEAD"], capture_output=True, text=True)
     check(config["git_commit"] == (head.stdout.strip() or "unknown"), f"config.json has the commit {config['git_commit']}")
     check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
-    check(not [p for p in out.iterdir() if "tmp" in p.name], "a temporary file is left")
+    check(not [p for p in out.iterdir() if re.search("tmp|ledger|telemetry|gradients|events|report", p.name)], "a file that nobody asked for")
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
@@ -137,6 +137,7 @@ def mixed(program, folder):
         check(tensors(mixed) != tensors(single), f"{name}: --dtype bf16 changed nothing")
         check(abs(losses(mixed)[-1] - losses(single)[-1]) < 0.05, f"{name}: {losses(mixed)[-1]} instead of {losses(single)[-1]}")
     check(len(tensors(mixed)) == len(tensors(single)), "parameters and moments must stay f32")
+    check(", bf16 by " in named_tensors(mixed / "checkpoint.safetensors")[1]["instruction_set"], "what makes products of bf16 is not saved")
     refused = run(program, *flags, "--out", mixed, "--steps", 30, "--resume")
     check_refused('the run was started with dtype "bf16" but now has "f32"', refused)
 
@@ -151,8 +152,10 @@ def medium(program, folder):
         result = run(program, *flags, "--out", out, *more)
         check(result.returncode == 0, result.stderr)
     check(tensors(whole) == tensors(broken), "resumption or threads changed the parameters")
-    says_nothing_faster = "this processor has no faster products" in result.stdout
+    says_nothing_faster = "--matmul-precision medium: this processor has no faster products" in result.stdout
     check((tensors(whole) == tensors(highest)) == says_nothing_faster, "medium must change bits, or say that it does not")
+    bf16 = run(program, *flags, "--steps", 5, "--dtype", "bf16", "--out", folder / "bf16")
+    check(("this processor has none" in bf16.stdout) == says_nothing_faster, f"medium or bf16 is wrong of the processor: {bf16.stdout}")
     check(abs(losses(whole)[-1] - losses(highest)[-1]) < 0.05, f"{losses(whole)[-1]} instead of {losses(highest)[-1]}")
     refused = run(program, *flags, "--out", whole, "--steps", 30, "--resume")
     check_refused('the run was started with matmul_precision "medium" but now has "highest"', refused)
@@ -396,10 +399,12 @@ def pretrained(program, folder):
     text, new = write_text(folder), folder / "new"
     result = run(program, *flags[:8], "--init", models / "deepseek-v4-window", "--steps", 0, "--out", folder / "own")
     check(result.returncode == 0, f"a model with connections of its own: {result.stderr}")
+    check(json.loads((folder / "own/config.json").read_text())["connection"] == "deepseek-v4", "config.json has another connection")
     for expected, case in [
             ("--connection: the model of --init has hyper-connections of its own", ["--init", models / "deepseek-v4-window"]),
             ("reads tokens: give --tokenizer, or a --text of them that ends in .bin", ["--text", text]),
             ("--context: 33 tokens are more than the 32 that the pretrained model reads", ["--context", 33]),
+            ("--experts: a pretrained model has the MLPs or experts that it has", ["--experts", 2]),
             ("the model of --init has", ["--channels", 8])]:
         check_refused(expected, run(program, *flags, "--init", models / "gpt2", *case, "--out", new))
     check(not new.exists(), "a folder was made for a run that was refused")
@@ -414,6 +419,7 @@ def bad_input(program, folder):
     short.write_text("too short")
     no_text = folder / "no_text.txt"
     no_text.write_bytes("é".encode() + b"b\xffc" * 100)
+    (folder / "ids.bin").write_bytes(struct.pack("<4000H", *range(0, 60000, 15)))  # 59,986 ids
     new = folder / "new"
     cases = [
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
@@ -423,7 +429,10 @@ def bad_input(program, folder):
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
         ("--text: /none/a  b c d\u00a0~ is not a file", ["--text", "/none/a\x1f b\x7fc\x9fd\u00a0~", "--out", new]),
-        ("take at least 6.87e+04 GB but ", ["--text", text, *TINY, "--layers", 1000, "--batch", 2**24, "--blocks", 4, "--out", new]),
+        ("take at least 6.35e+05 GB but ", ["--text", folder / "ids.bin", *TINY, "--connection", "mhc", "--streams", 64, "--layers", 1000,
+                                            "--batch", 2**24, "--blocks", 4, "--out", new]),
+        ("take at least 5.28e+04 GB but ", ["--text", text, *TINY, "--connection", "mhc", "--train", "connections", "--channels", 2**20, "--out", new]),
+        ("2^64 - 1 but is '9" + "x" * 76 + "...'", ["--seed=9" + "x" * 99, "--out", new]),
         ("--warmup: 11 steps are more than --steps 10", ["--warmup", 11, "--steps", 10, "--out", new]),
         ("--min-lr: 0.01 exceeds --lr 0.001", ["--min-lr", 0.01, "--out", new]),
         ("--experts-per-token: 5 are more than --experts 4", ["--experts", 4, "--experts-per-token", 5, "--out", new]),

@@ -320,6 +320,8 @@ TEST(Parallel, BeginsWithTheThreadsThatTheEnvironmentAsksFor) {
   GTEST_SKIP() << "an emulated process cannot start its own program anew";
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const char* const asked = std::getenv("BRAID_NUM_THREADS");
+  const std::string before = asked == nullptr ? "" : asked;
   setenv("BRAID_NUM_THREADS", "2", 1);
   EXPECT_EXIT(
       {
@@ -328,7 +330,7 @@ TEST(Parallel, BeginsWithTheThreadsThatTheEnvironmentAsksFor) {
         std::exit(num_threads());
       },
       testing::ExitedWithCode(2), "");
-  unsetenv("BRAID_NUM_THREADS");
+  asked == nullptr ? unsetenv("BRAID_NUM_THREADS") : setenv("BRAID_NUM_THREADS", before.c_str(), 1);
 }
 
 }  // namespace

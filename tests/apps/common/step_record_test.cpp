@@ -1,5 +1,6 @@
 #include <apps/common/step_record.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -53,7 +54,7 @@ apps::TrainerSettings settings(DType dtype) {
   apps::ConnectionOptions connection;
   connection.kind = "mhc";
   connection.phi_std = connection.alpha = 0.5;
-  return {.connection = connection, .layers = 1, .channels = 24, .heads = 2, .context = 16, .batch = 2, .dtype = dtype};
+  return {.connection = connection, .layers = 1, .channels = 8, .context = 16, .batch = 2, .dtype = dtype, .blocks = 2};
 }
 
 std::vector<std::string> names_of(const apps::Model& model) {
@@ -81,6 +82,9 @@ TEST(StepRecord, OfAStepThatIsRepeatedIsTheSame) {
              b = record_of_step(text, DType::f32, {}, {}).events();
   EXPECT_GT(a.size(), 60U);
   EXPECT_EQ(apps::first_difference(a, b), std::nullopt);
+  auto other = a;
+  other[7].op = "another";
+  EXPECT_EQ(apps::first_difference(a, other), std::size_t{7});
 }
 
 TEST(StepRecord, FindsEveryPlantedBitAndNamesIt) {
@@ -115,7 +119,9 @@ TEST(StepRecord, CountsOpsApartFromParametersAndNamesBoth) {
   const StepEvent& first = events.at(names.size());
   EXPECT_EQ(first.number, 1);
   EXPECT_EQ(first.op, "embedding");
-  EXPECT_NE(apps::describe(events, names.size()).find(", with embedding.weight), output 0 ["), std::string::npos);
+  const auto is_op = [](const StepEvent& e) { return e.op != "parameter" && !e.backward && e.index == 0; };
+  const std::string said = fmt::format("(#1 of {}, with embedding.weight), ", std::ranges::count_if(events, is_op));
+  EXPECT_NE(apps::describe(events, names.size()).find(said + "output 0 ["), std::string::npos);
   const auto attention = std::ranges::find(events, "attention", &StepEvent::op);
   ASSERT_NE(attention, events.end());
   EXPECT_EQ(attention->name, "");  // it has no parameter

@@ -27,7 +27,7 @@ TEST(UTF8Stream, ReplacesMaximalSubparts) {
   EXPECT_EQ(valid_utf8("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");            // a surrogate
   EXPECT_EQ(valid_utf8("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");  // above U+10FFFF
   EXPECT_EQ(valid_utf8("\xE6\x97z"), "\uFFFDz");
-  EXPECT_EQ(valid_utf8("\xE6\xC0\x97"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(valid_utf8("\xE6\xC0\x97\xE6\x97\xC0"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(valid_utf8("\xEC\xBF\xBF\xED\x9F\xBF\xF4\x8F\xBF\xBF"), "\uCFFF\uD7FF\U0010FFFF");
   EXPECT_EQ(valid_utf8("\xF0\x9F\x99\xC3\xA9"), "\uFFFD\u00E9");
   EXPECT_EQ(valid_utf8("\xF5\xFF"), "\uFFFD\uFFFD");

@@ -278,6 +278,7 @@ TEST(Prediction, IsTheSoftmaxOfEachRow) {
   EXPECT_NEAR(rows[0].likely[1].second, 0.25, 1e-15);
   EXPECT_EQ(rows[0].likely[1].first, 0);  // of equal ones the first
   EXPECT_NEAR(mean_loss(rows), (std::log(2) + std::log(3)) / 2, 1e-15);
+  EXPECT_EQ(predictions(logits, std::vector<std::int32_t>{1, 2}, 1)[0].likely.size(), 1U);
 }
 
 }  // namespace

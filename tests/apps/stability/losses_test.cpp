@@ -33,6 +33,9 @@ TEST(Losses, DivergeAboveAMultipleOfTheFirst) {
   losses.add(NAN);
   EXPECT_EQ(losses.reason(), "loss not finite");
   EXPECT_TRUE(std::isnan(losses.final_loss()));
+  Losses small(3);
+  small.add(0.5), small.add(2);
+  EXPECT_TRUE(small.diverged());
 }
 
 TEST(Losses, GiveAResult) {

@@ -173,6 +173,8 @@ TEST_F(CheckpointFiles, OfModelsThatTheyDoNotHoldAreRefusedBeforeTheyTakeMemory)
   EXPECT_THAT(refusal("layers", 1e300), HasSubstr("'layers" + whole_number + "1e+300"));
   EXPECT_THAT(refusal("heads", 0), HasSubstr("'heads" + whole_number + "0"));
   EXPECT_THAT(refusal("layers", 1'000'000), HasSubstr("has 1000000 layers"));
+  const nlohmann::json deep{{"model_type", "gpt2"}, {"n_embd", 4}, {"n_head", 1}, {"n_layer", 1'000'000}};
+  EXPECT_THAT(refusal("architecture", deep), HasSubstr("has 1000000 layers"));
   EXPECT_THAT(refusal("channels", 4096), HasSubstr("has 4096 channels but its embedding 4"));
   EXPECT_THAT(refusal("experts", 100'000), HasSubstr("100000 experts"));
   EXPECT_THAT(refusal("lora", 1'000'000), HasSubstr("LoRA of rank 1000000"));
