@@ -83,7 +83,11 @@ TEST(Lanczos, EndsWhenTheBasisIsComplete) {
     EXPECT_THAT(lanczos(multiplied, 5, Rng(4)), ElementsAre(DoubleNear(factor, 1e-12 * factor)));
   }
   for (const double first : {0.0, 1.0})  // of one of them the start has more than of the other
-    EXPECT_THAT(lanczos([=](const Vector& v) { return Vector{first * v[0], (1 - first) * v[1]}; }, 2, Rng(6)),
+    EXPECT_THAT(lanczos(
+                    [=](const Vector& v) {
+                      return Vector{first * v[0], (1 - first) * v[1]};
+                    },
+                    2, Rng(6)),
                 ElementsAre(DoubleNear(0, 1e-12), DoubleNear(1, 1e-12)));
 }
 

@@ -1,7 +1,6 @@
 #include <braid/core/platform/sockets.h>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -79,12 +78,19 @@ TEST(Sockets, AreReadyWithBytesAndWhenTheirPeerIsGone) {
 }
 
 TEST(Sockets, WaitThroughSignals) {
-  static auto sockets = pair();
-  std::signal(SIGALRM, [](int) { sockets.first.send("x\n"); });
-  ualarm(20'000, 0);
-  EXPECT_EQ(sockets.second.receive_line(2s), "x");
-  ualarm(20'000, 0);
-  EXPECT_TRUE(sockets.second.receive());
+  auto [first, second] = pair();
+  std::signal(SIGALRM, [](int) {});
+  std::thread sender([&peer = first, waiting = pthread_self()] {
+    for (const char* text : {"x\n", "y"}) {
+      std::this_thread::sleep_for(20ms);
+      pthread_kill(waiting, SIGALRM);
+      std::this_thread::sleep_for(20ms);
+      peer.send(text);
+    }
+  });
+  EXPECT_EQ(second.receive_line(2s), "x");
+  EXPECT_TRUE(second.receive());
+  sender.join();
   std::signal(SIGALRM, SIG_DFL);
 }
 
