@@ -187,7 +187,9 @@ def part(folder):
     words = text(folder).read_text()
     (folder / "later.txt").write_text(words.replace("sum", "mus"))
     said = run(COMPARE_RUNS, "part", a, train(folder, "later", "--text", folder / "later.txt"), code=1)
-    assert re.match(r"settings differ: text_checksum \w+ and \w+\ntexts differ from line 1 on: '.*sum.*' and '.*mus.*'\n", said), said
+    at = words.index("sum")
+    near = re.match(r"settings differ: text_checksum \w+ and \w+\ntexts differ from line 1 on: '(.*sum.*)' and '(.*mus.*)'\n", said)
+    assert near and [side.index(word) for side, word in zip(near.groups(), ("sum", "mus"))] == [min(at, 30)] * 2 and at > 30, said
     assert re.search(r"\nstep \d+: op 'embedding' \(.*, element \[\d+, \d+, 0\]: \S+ against \S+; the windows of text differ there$", said), said
     (folder / "fewer.txt").write_text(words.replace("x", "s"))
     on = train(folder, "on", "--init", a, "--text", folder / "fewer.txt", "--warmup", 0, steps=3)
@@ -236,6 +238,9 @@ def part(folder):
     said = run(COMPARE_RUNS, "record", a, folder / "none", "--step", 3, "--isa", "avx1024", code=2)
     assert said == "compare_runs: --isa: this processor does not have avx1024\n", said
     assert run(COMPARE_RUNS, "part", a, record) == "step 3: everything has the same bits\n"
+    gradients = json.loads((a / "ledger.jsonl").read_text().splitlines()[2])["gradients"].encode()
+    record.write_bytes(record.read_bytes().replace(gradients, b"0" * len(gradients)))
+    assert run(COMPARE_RUNS, "part", a, record, code=1) == "step 3: all ops have the same bits; the sum over blocks differs\n"
     said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
     assert said == "compare_runs: --step: must be a step of the run, 1 to 20, but is 21\n", said
     (a / "config.json").write_text(re.sub(r'"isa": "\w+"', '"isa": "avx1024"', (a / "config.json").read_text()))

@@ -146,6 +146,9 @@ def bad_input(program, trainer, folder):
     path = train(trainer, folder, "mhc")
     text, skip = folder / "text.txt", train(trainer, folder, "skip")
     gated = train(trainer, folder, "gated")
+    beyond = with_tokenizer("gpt2", folder)
+    (beyond / "tokenizer.json").write_text((beyond / "tokenizer.json").read_text().replace('"a": 0', '"a": 61'))
+    (folder / "abab.txt").write_text("abab")
     (folder / "empty.txt").write_text("")
     (folder / "foreign.txt").write_text("the QUICK")
     (folder / "bytes.txt").write_bytes(b"the \xff")
@@ -162,6 +165,7 @@ def bad_input(program, trainer, folder):
         ("none.txt: cannot be opened", ["--run", path, "--text", folder / "none.txt"]),
         ("empty.txt must have at least 2 characters but has 0", ["--run", path, "--text", folder / "empty.txt"]),
         ("'Q' (U+0051) in line 1 is none of the", ["--run", path, "--text", folder / "foreign.txt"]),
+        ("--text: has the id 61 but the model knows 61", ["--model", beyond, "--text", folder / "abab.txt"]),
         ("bytes.txt", ["--run", path, "--text", folder / "bytes.txt"]),
         ("rests.txt: must be UTF-8", ["--run", path, "--text", folder / "rests.txt"]),
         ("--tokens: must be at most 16, the context of the model, but is 17", [*start, "--tokens", 17]),

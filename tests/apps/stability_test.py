@@ -244,6 +244,12 @@ def results(program, folder):
         config = TINY.replace("warmup = 2", f"warmup = {warmup}").replace("[0.01, 100]", f"[{rate}]").replace("= 0.01", f"= {rate}")
         losses.append([step["loss"] for _, steps, _ in run_quickly(program, folder, config, folder / rate) for step in steps[:2]])
     check(losses[0] == losses[1] and len(losses[0]) == 16, f"other rates in the first step: {losses}")
+    pair = TINY.replace('["residual", "hc", "mhc", "skip-mhc"]', '["residual", "hc"]')
+    result = run(program, write(folder, "pair.toml", pair), cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})  # without --out
+    named = re.search(r"^results: (runs/stability-pair-\d\S+)$", result.stdout, re.MULTILINE)
+    check(result.returncode == 0 and named, f"{result.stdout}\n{result.stderr}")
+    report = (folder / named[1] / "report.md").read_text()
+    check("| hc |" in report and "| statement |" not in report, f"statements about modes that are not there: {report}")
 
 
 def settings(program, folder):

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/mhc/ops/sinkhorn.h>
 #include <braid/nn/init.h>
 #include <tests/mhc/support.h>
 
