@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include <braid/autograd/detail/record_view.h>
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/core/detail/indexing.h>
 #include <braid/core/map.h>
 
-namespace braid {
-namespace detail {
+namespace braid::detail {
 namespace {
 
 /// How a pass backward treats the ops that it visits.
@@ -29,18 +27,15 @@ std::shared_ptr<TapeState> current_tape() {
   return nullptr;
 }
 
-/// The values from `first` on that depend on those for which `seed(id)` holds.
-std::vector<bool> dependents(const TapeState& tape, ValueId first, auto seed) {
-  std::vector<bool> depends(tape.num_values - first);
-  for (ValueId id = first; id < tape.num_values; ++id) depends[id - first] = seed(id);
+/// Adds the dependents of a set of values from `first` on, and of all before `first` if `of_earlier`.
+void add_dependents(const TapeState& tape, ValueId first, bool of_earlier, std::vector<bool>& depends) {
   const auto begin = std::ranges::lower_bound(tape.nodes, first, {}, &Node::first_output);
   for (const Node& node : std::ranges::subrange(begin, tape.nodes.end())) {
     const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
-      return input.id && (*input.id < first ? seed(*input.id) : depends[*input.id - first]);
+      return input.id && (*input.id < first ? of_earlier : depends[*input.id - first]);
     });
     for (std::size_t i = 0; reached && i < node.outputs.size(); ++i) depends[node.first_output + i - first] = true;
   }
-  return depends;
 }
 
 /// `a + b`, recorded. Constants are added in place.
@@ -77,28 +72,41 @@ struct Parts {
 class Backward {
  public:
   Backward(std::shared_ptr<TapeState> tape, std::span<const Var> xs, Pass pass)
-      : tape_(std::move(tape)), pass_(pass), first_(tape_->num_values) {
+      : tape_(std::move(tape)), xs_(xs), pass_(pass), first_(tape_->num_values) {
     for (const Var& x : xs) first_ = std::min(first_, TapeState::id(x));
-    std::vector<bool> is_x(tape_->num_values - first_);
-    for (const Var& x : xs) is_x[TapeState::id(x) - first_] = true;
-    depends_ = dependents(*tape_, first_, [&](ValueId id) { return id >= first_ && is_x[id - first_]; });
+    depends_.resize(tape_->num_values - first_);
+    for (const Var& x : xs) depends_[TapeState::id(x) - first_] = true;
+    add_dependents(*tape_, first_, false, depends_);
     grads_.resize(depends_.size());
   }
 
-  /// Leaves out a y that does not depend on xs.
-  void add(const Var& y, const Var& dy) {
-    const ValueId id = TapeState::id(y);
-    if (TapeState::of(y) == tape_ && id >= first_ && depends_[id - first_]) accumulate_at(id, dy);
-  }
-
-  void run() {
+  /// The cotangents of xs for those of ys, which are 1 if there are no dys.
+  std::vector<Var> run(const char* op, std::span<const Var> ys, std::span<const Var> dys) {
+    check_shape(dys.empty() || dys.size() == ys.size(), "{}: the direction must have {} parts, as x has, but has {}",
+                op, ys.size(), dys.size());
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      const Var dy = dys.empty() ? Var(ones(ys[i].shape(), ys[i].dtype())) : dys[i];
+      if (!dy.value().defined()) continue;
+      check_shape(dy.shape() == ys[i].shape(), "{}: the direction must have shape {} but has {}", op, ys[i].shape(),
+                  dy.shape());
+      check_dtype(dy.dtype() == ys[i].dtype(), "{}: the direction must have dtype {} but has {}", op,
+                  name(ys[i].dtype()), name(dy.dtype()));
+      check<Error>(!dy.requires_grad() || TapeState::of(dy) == tape_,
+                   "{}: the direction {} is on another tape, where the gradient of the result would get lost; write "
+                   "`const HigherOrder scope;` before that tape or what starts it, or v.value() for a constant",
+                   op, dy.shape());
+      const ValueId id = TapeState::id(ys[i]);
+      const bool depends = TapeState::of(ys[i]) == tape_ && id >= first_ && depends_[id - first_];
+      if (depends) accumulate_at(id, dy);
+    }
     for (std::size_t k = tape_->nodes.size(); k-- > 0 && tape_->nodes[k].first_output >= first_;) visit(k);
     while (!parts_.empty()) add_parts(parts_.begin()->first);
-  }
-
-  Var gradient(const Var& x) const {
-    const Var& grad = grads_[TapeState::id(x) - first_];
-    return grad.value().defined() ? grad : Var(zeros(x.shape(), x.dtype()));
+    std::vector<Var> gradients;
+    for (const Var& x : xs_) {
+      const Var& grad = grads_[TapeState::id(x) - first_];
+      gradients.push_back(grad.value().defined() ? grad : Var(zeros(x.shape(), x.dtype())));
+    }
+    return gradients;
   }
 
  private:
@@ -127,22 +135,14 @@ class Backward {
       needs.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
     if (std::ranges::find(needs, true) == needs.end()) return;
     for (ValueId i = 0; i < node.outputs.size(); ++i) add_parts(node.first_output + i);
-    const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
-    const std::span<Var> grads(begin, node.outputs.size());
+    const std::span grads = std::span(grads_).subspan(node.first_output - first_, node.outputs.size());
     if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
     if (node.view) return accumulate_view(node.inputs.front(), node.view, std::move(dys.front()));
     std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
-    check_results(node, dxs);
     for (std::size_t i = 0; i < dxs.size(); ++i)
       if (needs[i] && dxs[i].value().defined()) accumulate_at(*node.inputs[i].id, std::move(dxs[i]));
-  }
-
-  void check_results(const Node& node, const std::vector<Var>& dxs) const {
-    std::vector<Tensor> values;
-    for (const Var& dx : dxs) values.push_back(dx.value());
-    check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
   }
 
   std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {
@@ -155,47 +155,29 @@ class Backward {
       inputs.push_back(TapeState::variable(tape_, node.retained->inputs[i], node.inputs[i].id));
     for (ValueId i = 0; i < node.outputs.size(); ++i)
       outputs.push_back(TapeState::variable(tape_, node.retained->outputs[i], node.first_output + i));
-    return node.retained->rule({inputs, outputs, dys, needs});
+    std::vector<Var> dxs = node.retained->rule({inputs, outputs, dys, needs});
+    std::vector<Tensor> values;
+    for (const Var& dx : dxs) values.push_back(dx.value());
+    check_cotangents(node, "rule", values);
+    return dxs;
   }
 
   static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
     std::vector<Tensor> values;
     for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
     const std::vector<Tensor> dxs = run_vjp(node, values, needs);
+    check_cotangents(node, "vjp", dxs);
     return {dxs.begin(), dxs.end()};
   }
 
   std::shared_ptr<TapeState> tape_;
+  std::span<const Var> xs_;
   Pass pass_;
   ValueId first_;                   // the first of xs
   std::vector<bool> depends_;       // on xs, by id from first_ on
   std::vector<Var> grads_;          // the same
   std::map<ValueId, Parts> parts_;  // of values whose own cotangent is not complete
 };
-
-std::vector<Var> differentiate(const char* op, const std::shared_ptr<TapeState>& tape, std::span<const Var> ys,
-                               std::span<const Var> dys, std::span<const Var> xs, Pass pass) {
-  check_shape(dys.empty() || dys.size() == ys.size(), "{}: the direction must have {} parts, as x has, but has {}", op,
-              ys.size(), dys.size());
-  Backward backward(tape, xs, pass);
-  for (std::size_t i = 0; i < ys.size(); ++i) {
-    const Var dy = dys.empty() ? Var(ones(ys[i].shape(), ys[i].dtype())) : dys[i];
-    if (!dy.value().defined()) continue;
-    check_shape(dy.shape() == ys[i].shape(), "{}: the direction must have shape {} but has {}", op, ys[i].shape(),
-                dy.shape());
-    check_dtype(dy.dtype() == ys[i].dtype(), "{}: the direction must have dtype {} but has {}", op, name(ys[i].dtype()),
-                name(dy.dtype()));
-    check<Error>(!dy.requires_grad() || TapeState::of(dy) == tape,
-                 "{}: the direction {} is on another tape, where the gradient of the result would get lost; write "
-                 "`const HigherOrder scope;` before that tape or what starts it, or v.value() for a constant",
-                 op, dy.shape());
-    backward.add(ys[i], dy);
-  }
-  backward.run();
-  std::vector<Var> gradients;
-  for (const Var& x : xs) gradients.push_back(backward.gradient(x));
-  return gradients;
-}
 
 }  // namespace
 
@@ -231,26 +213,23 @@ Var Differentiation::variable(const Var& x) {
 }
 
 std::vector<Var> Differentiation::gradients(List<Var> ys, List<Var> dys, List<Var> xs) {
-  return differentiate(op_, tape_, ys, dys, xs, Pass::recorded);
+  return Backward(tape_, xs, Pass::recorded).run(op_, ys, dys);
 }
 
 std::vector<Var> Differentiation::results(List<Var> ys, List<Var> dys, List<Var> xs, bool last) {
   for (const Var& dy : dys) check_shape(dy.value().defined(), "{}: the direction must be defined", op_);
-  return results(differentiate(op_, tape_, ys, dys, xs,
-                               nested_ ? Pass::recorded
-                               : last  ? Pass::last
-                                       : Pass::repeatable));
+  const Pass pass = nested_ ? Pass::recorded : last ? Pass::last : Pass::repeatable;
+  return results(Backward(tape_, xs, pass).run(op_, ys, dys));
 }
 
 std::vector<Var> Differentiation::results(std::vector<Var> ys) const {
   for (const Var& y : ys)
     check<Error>(!y.requires_grad() || TapeState::of(y) == tape_,
                  "{}: f returned a variable that is on another tape, and its gradient would get lost", op_);
-  const auto from_outside =
-      nested_ ? dependents(*tape_, first_, [&](ValueId id) { return id < first_; }) : std::vector<bool>();
+  std::vector<bool> from_outside(tape_->num_values - first_);
+  if (nested_) add_dependents(*tape_, first_, true, from_outside);
   for (Var& y : ys) {
-    const bool stays =
-        nested_ && y.requires_grad() && (TapeState::id(y) < first_ || from_outside[TapeState::id(y) - first_]);
+    const bool stays = y.requires_grad() && (TapeState::id(y) < first_ || from_outside[TapeState::id(y) - first_]);
     if (!stays) y = detach(y);
   }
   return ys;
@@ -297,5 +276,4 @@ Tensor jacobian(Differentiation& tape, const Var& y, const Var& x) {
   return (by_rows ? j : j.transpose()).reshape(y.shape().concat(x.shape()));
 }
 
-}  // namespace detail
-}  // namespace braid
+}  // namespace braid::detail

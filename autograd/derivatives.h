@@ -139,9 +139,8 @@ Gradient<F> grad(F f) {
 template <class F, class P>
 std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
                         const auto&... args) {
-  const detail::Lifted<P> x = given;
   detail::Differentiation tape("jvp");
-  const auto at = detail::variables(tape, x);
+  const auto at = detail::variables(tape, detail::Lifted<P>(given));
   const Var y = f(at, args...);
   // <v, J^T u> is linear in u, and its gradient is J v.
   const Var u = tape.variable(zeros(y.shape(), y.dtype()));

@@ -9,7 +9,6 @@
 #include <braid/autograd/ops/binary_cross_entropy.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/channels.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/concat.h>
@@ -45,7 +44,6 @@
 #include <braid/autograd/ops/pad.h>
 #include <braid/autograd/ops/pool2d.h>
 #include <braid/autograd/ops/pow.h>
-#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/repeat.h>
 #include <braid/autograd/ops/reshape.h>

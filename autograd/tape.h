@@ -66,8 +66,6 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> i
 
 namespace detail {
 
-struct NoRule {};
-
 /// Converts to Var, but not to Tensor.
 struct AnyVar {
   operator const Var&() const;
@@ -114,12 +112,12 @@ std::vector<T> call_vjp(const F& vjp, const T& dy, const Needs& needs) {
 ///
 /// The rule, likewise, returns Vars; without it, asking for a second derivative throws Error. A vjp that uses no values
 /// but dy needs none if it takes dy as a Var: `[](const Var& dy) { return -dy; }`.
-template <class F, class R = detail::NoRule>
+template <class F, class R = std::nullptr_t>
   requires(!std::is_convertible_v<F, Vjp>)
 Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) {
   Rule adapted_rule;
   if (detail::of_higher_order(inputs)) {
-    if constexpr (!std::is_same_v<R, detail::NoRule>)
+    if constexpr (!std::is_null_pointer_v<R>)
       adapted_rule = [rule = std::move(rule)](const Applied& at) { return detail::cotangents<Var>(rule(at)); };
     else if constexpr (detail::OfVars<F>)
       adapted_rule = [vjp](const Applied& at) { return detail::call_vjp(vjp, at.dy(), at.needs); };

@@ -70,7 +70,6 @@ class Var {
 
  private:
   friend struct detail::TapeState;
-  friend class Tape;
   Tensor value_;
   std::shared_ptr<detail::TapeState> tape_;
   ValueId id_ = 0;

@@ -43,6 +43,14 @@ struct MissingLibrary : Error {
 namespace detail {
 const auto& without_sign_of_nan(const auto& x) { return x; }
 auto without_sign_of_nan(const std::floating_point auto& x) { return x == x ? x : std::abs(x); }
+
+/// Formats a T as the text that to_string() makes of it.
+template <class T>
+struct TextFormatter : fmt::formatter<std::string> {
+  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const {
+    return fmt::formatter<std::string>::format(to_string(value), context);
+  }
+};
 }  // namespace detail
 
 /// fmt::format, but a NaN is `nan` whatever its sign, which says nothing.

@@ -30,18 +30,6 @@ inline std::string to_string(DType dtype) { return std::string(name(dtype)); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-namespace detail {
-
-/// Formats a T as the text that to_string() makes of it.
-template <class T>
-struct TextFormatter : fmt::formatter<std::string> {
-  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const {
-    return fmt::formatter<std::string>::format(to_string(value), context);
-  }
-};
-
-}  // namespace detail
-
 }  // namespace braid
 
 template <>

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -49,12 +50,12 @@ struct Job {
   std::int64_t n = 0;
   std::int64_t block = 1;
   std::int64_t blocks = 0;
-  detail::BlockBody body{};
+  const detail::BlockBody* body = nullptr;
   bool batch_invariant = BatchInvariant::active();
 
   void run_block(std::int64_t index) const {
     const std::int64_t begin = index * block;
-    body.call(body.callable, begin, std::min(begin + block, n));
+    (*body)(begin, std::min(begin + block, n));
   }
 };
 
@@ -231,9 +232,9 @@ int detail::thread_index() { return index_of_thread; }
 
 int num_threads() { return Pool::instance().num_threads(); }
 
-void detail::run_blocks(std::int64_t n, std::int64_t block, BlockBody body) {
+void detail::run_blocks(std::int64_t n, std::int64_t block, const BlockBody& body) {
   check_value(block >= 1, "parallel_for: block must be >= 1 but is {}", block);
-  const Job job{n, block, n / block + (n % block > 0), body};
+  const Job job{n, block, n / block + (n % block > 0), &body};
   if (job.blocks > 1 && !inside_block && num_threads() > 1) return Pool::instance().run(job);
   for (std::int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
 }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <type_traits>
+#include <functional>
 
 namespace braid {
 
@@ -17,16 +16,20 @@ int num_threads();
 
 namespace detail {
 
-/// A borrowed callable f(begin, end): two words, no allocation.
-struct BlockBody {
-  void* callable;
-  void (*call)(void* callable, std::int64_t begin, std::int64_t end);
-};
+using BlockBody = std::function<void(std::int64_t begin, std::int64_t end)>;
 
-void run_blocks(std::int64_t n, std::int64_t block, BlockBody body);
+void run_blocks(std::int64_t n, std::int64_t block, const BlockBody& body);
 
 /// The number of the calling thread in parallel_for, below num_threads(): 0 for every thread that is not a worker.
 int thread_index();
+
+/// Calls f(i) for each i in [0, n), on all threads, in blocks of about `work` operations, of which f does `cost`.
+void parallel_for_each(std::int64_t n, std::int64_t cost, std::int64_t work, auto f) {
+  const std::int64_t block = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, cost));
+  run_blocks(n, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i);
+  });
+}
 
 }  // namespace detail
 
@@ -37,23 +40,7 @@ int thread_index();
 /// starts its own threads. Throws ValueError unless block >= 1.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t block, F&& f) {
-  using Body = std::remove_reference_t<F>;
-  void* callable = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
-  detail::run_blocks(n, block, {callable, [](void* body, std::int64_t begin, std::int64_t end) {
-                                  (*static_cast<Body*>(body))(begin, end);
-                                }});
+  detail::run_blocks(n, block, std::ref(f));  // borrowed: no allocation
 }
-
-namespace detail {
-
-/// Calls f(i) for each i in [0, n), on all threads, in blocks of about `work` operations, of which f does `cost`.
-void parallel_for_each(std::int64_t n, std::int64_t cost, std::int64_t work, auto f) {
-  const std::int64_t block = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, cost));
-  parallel_for(n, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(i);
-  });
-}
-
-}  // namespace detail
 
 }  // namespace braid

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include <braid/core/kernels/uniform.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/parallel.h>
 
 namespace braid {
@@ -71,7 +71,7 @@ double Rng::uniform() { return unit(bits()); }
 template <class T>
 void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out) {
   if constexpr (std::is_same_v<T, float>)
-    kernels::uniform_kernel()(rng.key(), rng.draws(), static_cast<std::uint64_t>(first), n, out);
+    kernels::element_kernels().uniform(rng.key(), rng.draws(), static_cast<std::uint64_t>(first), n, out);
   else
     for (std::int64_t i = 0; i < n; ++i) out[i] = unit(bits_at(rng, static_cast<std::uint64_t>(first + i)));
 }

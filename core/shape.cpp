@@ -80,8 +80,3 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
 
 }  // namespace braid
-
-fmt::format_context::iterator fmt::formatter<braid::Shape>::format(const braid::Shape& shape,
-                                                                   fmt::format_context& context) const {
-  return std::ranges::copy(to_string(shape), context.out()).out;
-}

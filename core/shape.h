@@ -71,7 +71,4 @@ std::string to_string(const Shape& shape);
 }  // namespace braid
 
 template <>
-struct fmt::formatter<braid::Shape> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }  // {} only
-  fmt::format_context::iterator format(const braid::Shape& shape, fmt::format_context& context) const;
-};
+struct fmt::formatter<braid::Shape> : braid::detail::TextFormatter<braid::Shape> {};

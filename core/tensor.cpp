@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <braid/core/detail/strided.h>
-#include <braid/core/kernels/convert.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/parallel.h>
 
 namespace braid {
@@ -27,9 +27,9 @@ To converted(From value) {
 template <class To, class From>
 void convert(const From* x, const From* end, To* y) {
   if constexpr (std::is_same_v<From, bfloat16> && std::is_same_v<To, float>)
-    kernels::convert_kernels().widen(x, y, end - x);
+    kernels::element_kernels().widen(x, y, end - x);
   else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>)
-    kernels::convert_kernels().round(x, y, end - x);
+    kernels::element_kernels().round(x, y, end - x);
   else
     std::transform(x, end, y, converted<To, From>);
 }

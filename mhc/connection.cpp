@@ -28,18 +28,8 @@ ReleasedSettings released_settings(const ConnectionConfig& config) {
 }
 
 /// Whether open() makes streams [.., n, C].
-bool has_streams(ConnectionKind kind) {
-  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip &&
-         kind != ConnectionKind::attention_residual && kind != ConnectionKind::layer_scale &&
-         kind != ConnectionKind::rezero && kind != ConnectionKind::laurel;
-}
-
-/// Throws ValueError when a head needs the number of sublayers and the configuration does not have it.
-const ConnectionConfig& checked(const ConnectionConfig& config, std::int64_t index) {
-  check_value(config.head < StreamHead::weighted || !has_streams(config.kind) || config.sublayers > index,
-              "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
-              kHeads[static_cast<std::size_t>(config.head)], config.sublayers, index);
-  return config;
+bool has_streams(const Connection::Module& module) {
+  return std::visit([]<class M>(const M&) { return requires(const M& m) { m.streams(); }; }, module);
 }
 
 Connection::Module make_module(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
@@ -90,9 +80,13 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
   return ResidualConnection();
 }
 
-Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
-  if (!has_streams(config.kind)) return {};
+Connection::Head make_head(const ConnectionConfig& config, const Connection::Module& module, std::int64_t channels,
+                           std::int64_t index, Rng& rng) {
+  if (!has_streams(module)) return {};
   const std::int64_t n = streams_of(config);
+  check_value(config.head < StreamHead::weighted || config.sublayers > index,
+              "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
+              kHeads[static_cast<std::size_t>(config.head)], config.sublayers, index);
   if (config.head >= StreamHead::weighted && index + 1 != config.sublayers) return {};
   switch (config.head) {
     case StreamHead::own: return {};
@@ -139,10 +133,10 @@ StreamHead stream_head(std::string_view name) {
 }
 
 Connection::Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng)
-    : module(make_module(checked(config, index), channels, index, rng)),
-      head(make_head(config, channels, index, rng)),
+    : module(make_module(config, channels, index, rng)),
+      head(make_head(config, module, channels, index, rng)),
       kind_(config.kind) {
-  if (config.stream_embedding && index == 0 && has_streams(config.kind))
+  if (config.stream_embedding && index == 0 && has_streams(module))
     stream_embedding = zeros({streams_of(config), channels}, config.dtype);
 }
 
@@ -180,11 +174,10 @@ Connection pretrained_connection(const nn::TransformerConfig& config, std::int64
 }
 
 Var value(const Connection::Stream& stream) {
-  if (const auto* streams = std::get_if<Streams>(&stream)) return streams->value();
-  if (const auto* single_pass = std::get_if<SinglePassStreams>(&stream)) return single_pass->x.value();
+  if (const auto* state = std::get_if<Var>(&stream)) return *state;
   if (const auto* history = std::get_if<History>(&stream)) return history->x;
   if (const auto* depth = std::get_if<DepthSources>(&stream)) return depth->x;
-  return std::get<Var>(stream);
+  return streams_in(stream).value();
 }
 
 }  // namespace braid::mhc

@@ -44,6 +44,89 @@ Tensor seen_by(std::int64_t queries, std::int64_t position, std::int64_t entries
   return mask;
 }
 
+AttentionOptions options(const MultiHeadAttention& m) {
+  return {.causal = m.settings.causal,
+          .window = m.settings.window,
+          .scale = m.settings.scale,
+          .softcap = m.settings.softcap,
+          .sinks = m.sinks,
+          .alibi = m.settings.alibi ? alibi_slopes(m.heads, m.settings.dtype) : Tensor()};
+}
+
+RotaryTurns turns_of(const AttentionSettings& s) {
+  RotaryTurns turns = scaled_turns(rotary_pairs(s), s.rotary_base, s.rotary_scaling);
+  turns.layout = s.rotary_layout;
+  turns.trailing = s.rotary_trailing;
+  return turns;
+}
+
+/// What x becomes: q [B, T, heads, D], twice [B, S, kv_heads, D], and what q is made from, [B, T, query_rank or C].
+struct Projected {
+  Var queries, keys, values, latent;
+};
+
+Projected project(const MultiHeadAttention& m, const Var& x, const Var& memory, std::int64_t position,
+                  Var* first_values) {
+  const AttentionSettings& s = m.settings;
+  check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
+  check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
+  const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, m.head_size()}); };
+  const RotaryTurns angles = s.rotary ? turns_of(s) : RotaryTurns();
+  const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
+    if (s.qk_norm) y = norm ? (*norm)(y) : rms_norm(y, s.norm_eps);
+    return s.rotary ? rotary_embedding(y, angles, position) : y;
+  };
+  const int kv_heads = *s.kv_heads;
+  const Var latent = m.q_down ? (*m.q_down_norm)((*m.q_down)(x)) : x;
+  const Var queries = turn(split(m.q(latent), m.heads), m.q_norm), keys = turn(split(m.k(memory), kv_heads), m.k_norm);
+  Var values = s.shared_kv ? keys : split(m.v(memory), kv_heads);
+  if (s.value_residual) {
+    check_value(first_values != nullptr && first_values->shape() == values.shape(),
+                "MultiHeadAttention: value_residual needs first_values of shape {}", values.shape());
+    const auto mixed = [](const Var& own, const Var& first, const Var& weights) {
+      return slice(weights, 0, 0, 1) * first + slice(weights, 0, 1, 2) * own;
+    };
+    values = braid::detail::in_f32(mixed, values, *first_values, m.value_weights);
+  } else if (first_values != nullptr && !first_values->value().defined()) {
+    *first_values = values;
+  }
+  return {queries, keys, values, latent};
+}
+
+Var output(const MultiHeadAttention& m, Var mixed, std::int64_t position) {
+  if (m.settings.shared_kv && m.settings.rotary) {
+    RotaryTurns back = turns_of(m.settings);
+    for (double& frequency : back.frequencies) frequency = -frequency;
+    mixed = rotary_embedding(mixed, back, position);
+  }
+  const Var flat = reshape(mixed, {mixed.size(0), mixed.size(1), mixed.size(2) * mixed.size(3)});
+  return m.o(m.o_down ? (*m.o_down)(flat) : flat);
+}
+
+/// What the queries, from `position` on, mix of all entries [B, n, 1, D] and of the keys up to their own. x and
+/// `latent` are those of the queries, `index` the indexer's entries.
+Var mix(const MultiHeadAttention& m, const Var& queries, const Var& keys, const Var& entries, const Var& x,
+        const Var& latent, const Tensor& index, std::int64_t position, AttentionOptions how) {
+  // Entries fill whole blocks, and keys begin at one, so that no number of them changes a bit.
+  constexpr std::int64_t kBlock = detail::kKeyBlock, kQueries = 512;
+  const std::int64_t length = queries.size(1), held = position + length - keys.size(1), count = entries.size(1);
+  const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock;
+  const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
+  const std::optional<Indexer> chooser = m.indexer ? std::optional(m.indexer->constant()) : std::nullopt;
+  how.window = 0;  // the mask says it
+  std::vector<Var> mixed;
+  for (std::int64_t begin = 0; begin < length; begin += kQueries) {  // whose masks are no larger than that
+    const std::int64_t end = std::min(begin + kQueries, length), at = position + begin;
+    const std::int64_t first = std::max(detail::first_seen(at, m.settings.window) / kBlock * kBlock, held);
+    const auto part = [&](const Var& all) { return all.value().slice(1, begin, end); };
+    const Tensor chosen = chooser ? (*chooser)(part(x), part(latent), index, turns_of(m.settings), at) : Tensor();
+    how.mask = seen_by(end - begin, at, count, padded, first, chosen, m.settings);
+    const Var seen = concat({entries, blank, slice(keys, 1, first - held, position + end - held)}, 1);
+    mixed.push_back(attention(slice(queries, 1, begin, end), seen, seen, how));
+  }
+  return mixed.size() == 1 ? mixed.front() : concat(mixed, 1);
+}
+
 }  // namespace
 
 AttentionSettings detail::complete(const char* module, std::int64_t channels, int heads, AttentionSettings s) {
@@ -91,8 +174,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rn
         {settings.bias, settings.dtype}),
       k(settings.memory_channels.value_or(channels), *settings.kv_heads * head_size(), rng,
         {settings.bias, settings.dtype}),
-      v(settings.memory_channels.value_or(channels), *settings.kv_heads * head_size(), rng,
-        {settings.bias, settings.dtype}),
+      v(k.weight.size(1), k.weight.size(0), rng, {settings.bias, settings.dtype}),
       o(settings.output_groups > 0 ? settings.output_groups * settings.output_rank : heads * head_size(), channels, rng,
         {settings.bias, settings.dtype}) {
   const AttentionSettings& s = settings;
@@ -113,116 +195,38 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rn
   if (s.compression.index_top > 0) indexer.emplace(channels, s.query_rank, s.compression, s.norm_eps, rng, s.dtype);
 }
 
-AttentionOptions MultiHeadAttention::options() const {
-  return {.causal = settings.causal,
-          .window = settings.window,
-          .scale = settings.scale,
-          .softcap = settings.softcap,
-          .sinks = sinks,
-          .alibi = settings.alibi ? alibi_slopes(heads, settings.dtype) : Tensor()};
-}
-
-RotaryTurns MultiHeadAttention::turns() const {
-  RotaryTurns turns = scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
-  turns.layout = settings.rotary_layout;
-  turns.trailing = settings.rotary_trailing;
-  return turns;
-}
-
-MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Var& memory, std::int64_t position,
-                                                          Var* first_values) const {
-  check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
-  check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
-  const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };
-  const RotaryTurns angles = settings.rotary ? turns() : RotaryTurns();
-  const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
-    if (settings.qk_norm) y = norm ? (*norm)(y) : rms_norm(y, settings.norm_eps);
-    return settings.rotary ? rotary_embedding(y, angles, position) : y;
-  };
-  const int kv_heads = *settings.kv_heads;
-  const Var latent = q_down ? (*q_down_norm)((*q_down)(x)) : x;
-  const Var queries = turn(split(q(latent), heads), q_norm), keys = turn(split(k(memory), kv_heads), k_norm);
-  Var values = settings.shared_kv ? keys : split(v(memory), kv_heads);
-  if (settings.value_residual) {
-    check_value(first_values != nullptr && first_values->shape() == values.shape(),
-                "MultiHeadAttention: value_residual needs first_values of shape {}", values.shape());
-    const auto mixed = [](const Var& own, const Var& first, const Var& weights) {
-      return slice(weights, 0, 0, 1) * first + slice(weights, 0, 1, 2) * own;
-    };
-    values = braid::detail::in_f32(mixed, values, *first_values, value_weights);
-  } else if (first_values != nullptr && !first_values->value().defined()) {
-    *first_values = values;
-  }
-  return {queries, keys, values, latent};
-}
-
-Var MultiHeadAttention::output(Var mixed, std::int64_t position) const {
-  if (settings.shared_kv && settings.rotary) {
-    RotaryTurns back = turns();
-    for (double& frequency : back.frequencies) frequency = -frequency;
-    mixed = rotary_embedding(mixed, back, position);
-  }
-  const Var flat = reshape(mixed, {mixed.size(0), mixed.size(1), mixed.size(2) * mixed.size(3)});
-  return o(o_down ? (*o_down)(flat) : flat);
-}
-
 Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) const {
   const bool crosses = call.memory.value().defined();
   check_value(!crosses || !settings.causal, "MultiHeadAttention: a memory needs a module with causal = false");
-  AttentionOptions how = options();
+  AttentionOptions how = options(*this);
   how.mask = call.mask;
   if (call.rng != nullptr) how.dropout = settings.dropout, how.rng = call.rng;
-  const auto [queries, keys, values, latent] = project(x, crosses ? call.memory : x, 0, call.first_values);
-  if (!compressor) return output(attention(queries, keys, values, how), 0);
+  const auto [queries, keys, values, latent] = project(*this, x, crosses ? call.memory : x, 0, call.first_values);
+  if (!compressor) return output(*this, attention(queries, keys, values, how), 0);
   check_value(!call.mask.defined(), "MultiHeadAttention: a mask needs a module without compression");
-  Tensor index;
-  if (indexer) index = indexer->constant().keys(x.value(), turns()).value();
-  return output(mix(queries, keys, (*compressor)(x, turns()), x, latent, index, 0, how), 0);
-}
-
-Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent,
-                            const Tensor& index, std::int64_t position, AttentionOptions how) const {
-  // Entries fill whole blocks, and keys begin at one, so that no number of them changes a bit.
-  constexpr std::int64_t kBlock = detail::kKeyBlock, kQueries = 512;
-  const std::int64_t length = queries.size(1), held = position + length - keys.size(1), count = entries.size(1);
-  const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock;
-  const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
-  const std::optional<Indexer> chooser = indexer ? std::optional(indexer->constant()) : std::nullopt;
-  how.window = 0;  // the mask says it
-  std::vector<Var> mixed;
-  for (std::int64_t begin = 0; begin < length; begin += kQueries) {  // whose masks are no larger than that
-    const std::int64_t end = std::min(begin + kQueries, length), at = position + begin;
-    const std::int64_t first = std::max(detail::first_seen(at, settings.window) / kBlock * kBlock, held);
-    Tensor chosen;
-    const auto part = [&](const Tensor& all) { return all.slice(1, begin, end); };
-    if (chooser) chosen = (*chooser)(part(x.value()), part(latent.value()), index, turns(), at);
-    how.mask = seen_by(end - begin, at, count, padded, first, chosen, settings);
-    const Var seen = concat({entries, blank, slice(keys, 1, first - held, position + end - held)}, 1);
-    mixed.push_back(attention(slice(queries, 1, begin, end), seen, seen, how));
-  }
-  return mixed.size() == 1 ? mixed.front() : concat(mixed, 1);
+  const Tensor index = indexer ? indexer->constant().keys(x.value(), turns_of(settings)).value() : Tensor();
+  return output(*this, mix(*this, queries, keys, (*compressor)(x, turns_of(settings)), x, latent, index, 0, how), 0);
 }
 
 Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position, Var* first_values) const {
   check_cache(cache, position);
-  const auto [queries, keys, values, latent] = project(x, x, position, first_values);
-  const Tensor none;
-  cache.write(position, keys.value(), settings.shared_kv ? none : values.value(), settings.window);
+  const auto [queries, keys, values, latent] = project(*this, x, x, position, first_values);
+  cache.write(position, keys.value(), settings.shared_kv ? Tensor() : values.value(), settings.window);
   const std::int64_t length = position + x.size(1);
   const Tensor all_keys = cache.keys(length), all_values = cache.values(length);
-  const AttentionOptions how = options();
+  const AttentionOptions how = options(*this);
   if (compressor) {
-    const Tensor entries = (*compressor)(x, turns(), cache.compressor, position, settings.window);
-    Tensor index;
-    if (indexer) index = indexer->keys(x, turns(), cache.indexer, position, settings.window);
-    return output(mix(queries, all_keys, entries, x, latent, index, position, how), position);
+    const RotaryTurns turns = turns_of(settings);
+    const Tensor entries = (*compressor)(x, turns, cache.compressor, position, settings.window);
+    const Tensor index = indexer ? indexer->keys(x, turns, cache.indexer, position, settings.window) : Tensor();
+    return output(*this, mix(*this, queries, all_keys, entries, x, latent, index, position, how), position);
   }
   std::vector<Var> mixed;  // one sequence at a time, whose keys are contiguous
   for (std::int64_t b = 0; b < x.size(0); ++b) {
     const auto own = [&](const Tensor& all) { return all.slice(0, b, b + 1); };
     mixed.push_back(attention(slice(queries, 0, b, b + 1), own(all_keys), own(all_values), how));
   }
-  return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0), position);
+  return output(*this, mixed.size() == 1 ? mixed.front() : concat(mixed, 0), position);
 }
 
 void MultiHeadAttention::check_cache(const LayerCache& cache, std::int64_t position) const {

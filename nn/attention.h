@@ -111,20 +111,6 @@ struct MultiHeadAttention {
     visit("indexer", indexer);
     if (settings.value_residual) visit("value_weights", value_weights);
   }
-
- private:
-  /// What x becomes: q [B, T, heads, D], twice [B, S, kv_heads, D], and what q is made from, [B, T, query_rank or C].
-  struct Projected {
-    Var queries, keys, values, latent;
-  };
-  Projected project(const Var& x, const Var& memory, std::int64_t position, Var* first_values) const;
-  /// What the queries, from `position` on, mix of all entries [B, n, 1, D] and of the keys up to their own. x and
-  /// `latent` are those of the queries, `index` the indexer's entries.
-  Var mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent, const Tensor& index,
-          std::int64_t position, AttentionOptions how) const;
-  RotaryTurns turns() const;
-  AttentionOptions options() const;
-  Var output(Var mixed, std::int64_t position) const;
 };
 
 }  // namespace braid::nn

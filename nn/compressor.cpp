@@ -25,6 +25,22 @@ Var overlapped(const Var& windows, bool has_previous, double absent) {
   return concat({before, own}, 2);
 }
 
+/// The entries from number `first` on, by rows that begin there or, if they overlap, one window before.
+Var entries(const Compressor& c, const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) {
+  const bool has_previous = c.overlapping && first > 0;
+  const auto windows = [&](const Var& x) { return reshape(x, {x.size(0), x.size(1) / c.rate, c.rate, x.size(-1)}); };
+  Var values = cast(windows(rows), c.position_bias.dtype());
+  Var scores = cast(windows(gates), c.position_bias.dtype()) + c.position_bias;
+  if (c.overlapping) {
+    values = overlapped(values, has_previous, 0);
+    scores = overlapped(scores, has_previous, kHidden);
+  }
+  const Var mean = cast(sum(values * softmax(scores, 2), {2}), rows.dtype());
+  RotaryTurns by_window = turns;
+  for (double& frequency : by_window.frequencies) frequency *= static_cast<double>(c.rate);
+  return rotary_embedding(reshape(c.norm(mean), {mean.size(0), mean.size(1), 1, mean.size(2)}), by_window, first);
+}
+
 using Score = std::pair<double, std::int64_t>;  // and the entry that has it
 
 /// Moves the `top` largest scores to the front, NaN before all. Among equal ones, which are zeros of few heads, the
@@ -39,6 +55,24 @@ void keep_largest(std::vector<Score>& scores, std::int64_t top) {
     std::partial_sort(scores.begin(), scores.begin() + top, scores.end(), larger);
   else
     std::nth_element(scores.begin(), scores.begin() + top - 1, scores.end(), larger);
+}
+
+/// Of the entries for each query. [B, T, n] f64
+Tensor scores(const Indexer& indexer, const Tensor& x, const Tensor& latent, const Tensor& entries,
+              const RotaryTurns& turns, std::int64_t position) {
+  const std::int64_t length = x.size(1), count = entries.size(1), size = indexer.keys.norm.weight.size(0);
+  const std::int64_t heads = indexer.weights.weight.size(0);
+  const DType dtype = compute_dtype(x.dtype());
+  std::vector<Var> all;
+  for (std::int64_t b = 0; b < x.size(0); ++b) {
+    const auto own = [&](const Tensor& of_all) { return of_all.slice(0, b, b + 1); };
+    const Var query = rotary_embedding(reshape(indexer.q(own(latent)), {1, length, heads, size}), turns, position);
+    const Var found = relu(
+        linear(reshape(cast(query, dtype), {length * heads, size}), own(entries).reshape({count, size}).to(dtype)));
+    const Var by_head = reshape(cast(indexer.weights(own(x)), dtype), {length, heads, 1});
+    all.push_back(sum(reshape(found, {length, heads, count}) * by_head, {1}));
+  }
+  return stack(all, 0).value().to(DType::f64);
 }
 
 }  // namespace
@@ -60,25 +94,10 @@ Compressor::Compressor(std::int64_t channels, std::int64_t size, const Compressi
       position_bias(init::constant({s.rate, s.overlapping ? 2 * size : size}, 0, dtype)),
       norm(size, {norm_eps, dtype}) {}
 
-Var Compressor::entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const {
-  const bool has_previous = overlapping && first > 0;
-  const auto windows = [&](const Var& x) { return reshape(x, {x.size(0), x.size(1) / rate, rate, x.size(-1)}); };
-  Var values = cast(windows(rows), position_bias.dtype());
-  Var scores = cast(windows(gates), position_bias.dtype()) + position_bias;
-  if (overlapping) {
-    values = overlapped(values, has_previous, 0);
-    scores = overlapped(scores, has_previous, kHidden);
-  }
-  const Var mean = cast(sum(values * softmax(scores, 2), {2}), rows.dtype());
-  RotaryTurns by_window = turns;
-  for (double& frequency : by_window.frequencies) frequency *= static_cast<double>(rate);
-  return rotary_embedding(reshape(norm(mean), {mean.size(0), mean.size(1), 1, mean.size(2)}), by_window, first);
-}
-
 Var Compressor::operator()(const Var& x, const RotaryTurns& turns) const {
   const Var whole = slice(x, 1, 0, x.size(1) / rate * rate);
   if (whole.size(1) == 0) return zeros({x.size(0), 0, 1, norm.weight.size(0)}, x.dtype());
-  return entries(kv(whole), gate(whole), 0, turns);
+  return entries(*this, kv(whole), gate(whole), 0, turns);
 }
 
 Tensor Compressor::operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position,
@@ -90,8 +109,8 @@ Tensor Compressor::operator()(const Var& x, const RotaryTurns& turns, Compressio
   if (first < last) {
     const std::int64_t begin = (overlapping && first > 0 ? first - 1 : first) * rate - cache.rows.first();
     const auto rows = [&](const Tensor& all) { return all.slice(1, begin, last * rate - cache.rows.first()); };
-    cache.entries.write(
-        first, entries(rows(cache.rows.keys(length)), rows(cache.rows.values(length)), first, turns).value(), {});
+    const Var made = entries(*this, rows(cache.rows.keys(length)), rows(cache.rows.values(length)), first, turns);
+    cache.entries.write(first, made.value(), {});
   }
   return cache.entries.keys(last);
 }
@@ -109,27 +128,10 @@ Indexer Indexer::constant() const {
   return copy;
 }
 
-Tensor Indexer::scores(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
-                       std::int64_t position) const {
-  const std::int64_t length = x.size(1), count = entries.size(1), size = keys.norm.weight.size(0);
-  const std::int64_t heads = weights.weight.size(0);
-  const DType dtype = compute_dtype(x.dtype());
-  std::vector<Var> all;
-  for (std::int64_t b = 0; b < x.size(0); ++b) {
-    const auto own = [&](const Tensor& of_all) { return of_all.slice(0, b, b + 1); };
-    const Var query = rotary_embedding(reshape(q(own(latent)), {1, length, heads, size}), turns, position);
-    const Var found = relu(
-        linear(reshape(cast(query, dtype), {length * heads, size}), own(entries).reshape({count, size}).to(dtype)));
-    const Var by_head = reshape(cast(weights(own(x)), dtype), {length, heads, 1});
-    all.push_back(sum(reshape(found, {length, heads, count}) * by_head, {1}));
-  }
-  return stack(all, 0).value().to(DType::f64);
-}
-
 Tensor Indexer::operator()(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                            std::int64_t position) const {
   const std::int64_t batch = x.size(0), length = x.size(1), count = entries.size(1);
-  const Tensor score = count > top ? scores(x, latent, entries, turns, position) : Tensor();
+  const Tensor score = count > top ? scores(*this, x, latent, entries, turns, position) : Tensor();
   Tensor seen = zeros({batch, length, count}, DType::i32);
   std::vector<Score> order;
   for (std::int64_t row = 0; row < batch * length; ++row) {

@@ -56,10 +56,6 @@ struct Compressor {
     visit("position_bias", position_bias);
     visit("norm", norm);
   }
-
- private:
-  /// Those from number `first` on, by rows that begin there or, if they overlap, one window before.
-  Var entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const;
 };
 
 /// The lightning indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
@@ -87,10 +83,6 @@ struct Indexer {
     visit("q", q);
     visit("weights", weights);
   }
-
- private:
-  Tensor scores(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
-                std::int64_t position) const;  // [B, T, n] f64
 };
 
 namespace detail {

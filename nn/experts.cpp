@@ -14,9 +14,7 @@ namespace {
 std::vector<std::int64_t> loads(const Tensor& experts, std::int64_t count) {
   std::vector<std::int64_t> loads(static_cast<std::size_t>(count));
   check_dtype(experts.dtype() == DType::i32, "Experts: experts must be i32 but are {}", name(experts.dtype()));
-  const Tensor flat = experts.contiguous();
-  for (std::int64_t i = 0; i < flat.numel(); ++i) {
-    const std::int32_t e = flat.data<std::int32_t>()[i];
+  for (const std::int32_t e : experts.to_vector<std::int32_t>()) {
     check_value(0 <= e && e < count, "Experts: an expert must be in [0, {}) but is {}", count, e);
     ++loads[static_cast<std::size_t>(e)];
   }
@@ -55,6 +53,28 @@ Tensor random_table(const ExpertsSettings& s, Rng& rng) {
 
 Var tokens_of(const Var& x) { return reshape(x, {-1, x.size(-1)}); }
 
+/// What the router says of the tokens of x. [N, E]
+Var scores(const Experts& m, const Var& x) {
+  const Var logits = linear(cast(tokens_of(x), m.router.dtype()), m.router);
+  switch (m.settings.routing) {
+    case Routing::softmax: return softmax(logits);
+    case Routing::sigmoid: return sigmoid(logits);
+    case Routing::sqrt_softplus: break;
+  }
+  return sqrt(softplus(logits));
+}
+
+/// The route to the experts [N, top], weighted by the scores [N, E].
+Route weighted(const Var& scores, const Tensor& experts, const ExpertsSettings& s) {
+  check_shape(experts.shape() == Shape{scores.size(0), s.top},
+              "Experts: experts must have shape [{}, {}] for as many tokens but have {}", scores.size(0), s.top,
+              experts.shape());
+  loads(experts, s.experts);
+  Var weights = gather(scores, 1, experts);
+  if (s.normalized) weights = weights / (sum(weights, {1}, true) + 1e-20);
+  return {experts, s.scale * weights, scores};
+}
+
 }  // namespace
 
 std::vector<std::int64_t> Route::loads() const { return nn::loads(experts, scores.size(1)); }
@@ -80,34 +100,14 @@ Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const Exp
   if (s.shared > 0) shared.emplace(channels, s.shared * hidden, rng, s.mlp);
 }
 
-Var Experts::scores(const Var& x) const {
-  const Var logits = linear(cast(tokens_of(x), router.dtype()), router);
-  switch (settings.routing) {
-    case Routing::softmax: return softmax(logits);
-    case Routing::sigmoid: return sigmoid(logits);
-    case Routing::sqrt_softplus: break;
-  }
-  return sqrt(softplus(logits));
-}
-
 Route Experts::route(const Var& x) const {
-  const Var all = scores(x);
+  const Var all = scores(*this, x);
   const Var preferred = correction.value().defined() ? all + correction : all;
-  return weighted(all, topk(preferred.value(), settings.top).ids);
+  return weighted(all, topk(preferred.value(), settings.top).ids, settings);
 }
 
 Route Experts::route(const Var& x, const Tensor& experts) const {
-  return weighted(scores(x), experts.reshape({-1, experts.size(-1)}));
-}
-
-Route Experts::weighted(const Var& scores, const Tensor& experts) const {
-  check_shape(experts.shape() == Shape{scores.size(0), settings.top},
-              "Experts: experts must have shape [{}, {}] for as many tokens but have {}", scores.size(0), settings.top,
-              experts.shape());
-  loads(experts, settings.experts);
-  Var weights = gather(scores, 1, experts);
-  if (settings.normalized) weights = weights / (sum(weights, {1}, true) + 1e-20);
-  return {experts, settings.scale * weights, scores};
+  return weighted(scores(*this, x), experts.reshape({-1, experts.size(-1)}), settings);
 }
 
 Var Experts::operator()(const Var& x, const Tensor& tokens) const {

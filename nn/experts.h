@@ -89,10 +89,6 @@ struct Experts {
     if (correction.value().defined()) visit("correction", correction);
     if (shared) visit("shared", *shared);
   }
-
- private:
-  Var scores(const Var& x) const;  // [N, E]
-  Route weighted(const Var& scores, const Tensor& experts) const;
 };
 
 /// What a block has behind its attention: an MLP, or experts.

@@ -16,8 +16,7 @@ static std::int64_t checked_size(std::int64_t in, std::int64_t size) {
 GRU::GRU(std::int64_t in, std::int64_t size, Rng& rng, const LinearSettings& settings)
     : input(in, 3 * checked_size(in, size), rng, settings), hidden(size, 3 * size, rng, settings) {
   const double bound = 1 / std::sqrt(static_cast<double>(size));
-  for (Linear* layer : {&input, &hidden})
-    for_each_param(*layer, [&](auto&&, Var& p) { p = init::uniform(p.shape(), bound, rng, settings.dtype); });
+  for_each_param(*this, [&](auto&&, Var& p) { p = init::uniform(p.shape(), bound, rng, settings.dtype); });
 }
 
 Var GRU::operator()(const Var& x, const Var& state) const {

@@ -7,25 +7,20 @@
 namespace braid::nn::init {
 namespace {
 
-struct Fans {
-  double in, out;
-};
-
-Fans fans(const char* name, const Shape& shape) {
+/// fan_out along axis 0, fan_in along axis 1.
+double fan(const char* name, const Shape& shape, int axis) {
   check_shape(shape.rank() >= 2, "{}: shape must have at least 2 axes to have fans but is {}", name, shape);
-  const auto field = static_cast<double>(shape.axes(2, shape.rank()).numel());
-  return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
+  return static_cast<double>(shape[axis]) * static_cast<double>(shape.axes(2, shape.rank()).numel());
 }
 
 /// The standard deviation of U(-bound, bound) is bound / sqrt(3).
 const double kSqrt3 = std::sqrt(3.0);
 
 double xavier_std(const char* name, const Shape& shape, double gain) {
-  const auto [in, out] = fans(name, shape);
-  return gain * std::sqrt(2 / (in + out));
+  return gain * std::sqrt(2 / (fan(name, shape, 1) + fan(name, shape, 0)));
 }
 
-double kaiming_std(const char* name, const Shape& shape, double gain) { return gain / std::sqrt(fans(name, shape).in); }
+double kaiming_std(const char* name, const Shape& shape, double gain) { return gain / std::sqrt(fan(name, shape, 1)); }
 
 Tensor placeholder(const Shape& shape, DType dtype) { return scalar(0, dtype).broadcast_to(shape); }
 

@@ -1,6 +1,6 @@
 #include <braid/nn/mlp.h>
 
-#include <limits>
+#include <cmath>
 
 #include <braid/autograd/ops.h>
 
@@ -30,9 +30,8 @@ Var MLP::operator()(const Var& x) const {
     case Activation::geglu:
     case Activation::swiglu: break;
   }
-  const double none = std::numeric_limits<double>::infinity();
   const auto limited = [&](const Var& y, double low) { return limit > 0 ? clamp(y, low, limit) : y; };
-  const Var opened = limited((*gate)(x), -none);
+  const Var opened = limited((*gate)(x), -INFINITY);
   return down((activation == Activation::geglu ? gelu(opened) : silu(opened)) * limited(up(x), -limit));
 }
 

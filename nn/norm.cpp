@@ -5,19 +5,18 @@
 
 namespace braid::nn {
 
-/// The weights at the start.
-static Tensor checked_ones(const char* norm, std::int64_t channels, const auto& settings) {
+/// The weights at the start, all `first`.
+static Tensor checked_weights(const char* norm, std::int64_t channels, const auto& settings, double first = 1) {
   check_value(channels >= 1, "{}: channels must be at least 1 but is {}", norm, channels);
   check_value(settings.eps >= 0, "{}: eps must be at least 0 but is {}", norm, settings.eps);
-  return init::constant({channels}, 1, settings.dtype);
+  return init::constant({channels}, first, settings.dtype);
 }
 
 Norm::Norm(NormKind kind, std::int64_t channels, const NormSettings& settings)
-    : weight(checked_ones(kind == NormKind::rms ? "RMSNorm" : "LayerNorm", channels, settings)),
+    : weight(checked_weights(kind == NormKind::rms ? "RMSNorm" : "LayerNorm", channels, settings, 1 - settings.offset)),
       eps(settings.eps),
       offset(settings.offset),
       kind_(kind) {
-  if (offset != 0) weight = init::constant({channels}, 1 - offset, settings.dtype);
   if (kind == NormKind::layer) bias = init::constant({channels}, 0, settings.dtype);
 }
 
@@ -27,7 +26,7 @@ Var Norm::operator()(const Var& x) const {
 }
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings)
-    : weight(checked_ones("GroupNorm", channels, settings)),
+    : weight(checked_weights("GroupNorm", channels, settings)),
       bias(zeros({channels}, settings.dtype)),
       groups(groups),
       eps(settings.eps),

@@ -105,16 +105,15 @@ void init_block(const TransformerConfig& config, MultiHeadAttention& attention, 
   };
   braid::detail::visit_parts<Linear>(attention, add, "");
   braid::detail::visit_parts<Linear>(mlp, add, "");
+  const auto draw = [&](Var& p, double scale) { p = init::normal(p.shape(), scale, rng, config.parameters()); };
   const auto start = [&](Linear& layer, double scale) {
-    layer.weight = init::normal(layer.weight.shape(), scale, rng, config.parameters());
+    draw(layer.weight, scale);
     if (layer.has_bias()) layer.bias = init::constant(layer.bias.shape(), 0, config.parameters());
   };
   for (Linear* layer : inside) start(*layer, std);
   for (Linear* layer : into_stream) start(*layer, residual_std);
-  if (auto* experts = std::get_if<Experts>(&mlp.layer))
-    experts->router = init::normal(experts->router.shape(), std, rng, config.parameters());
-  if (attention.o_down)
-    attention.o_down->weight = init::normal(attention.o_down->weight.shape(), std, rng, config.parameters());
+  if (auto* experts = std::get_if<Experts>(&mlp.layer)) draw(experts->router, std);
+  if (attention.o_down) draw(attention.o_down->weight, std);
 }
 
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room) {

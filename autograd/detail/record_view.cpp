@@ -1,8 +1,8 @@
-#include <braid/autograd/detail/record_view.h>
+#include <braid/autograd/detail/tape_state.h>
 
 #include <utility>
 
-#include <braid/autograd/detail/tape_state.h>
+#include <braid/autograd/tape.h>
 
 namespace braid::detail {
 

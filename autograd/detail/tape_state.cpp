@@ -11,7 +11,7 @@
 #include <braid/autograd/check_finite.h>
 #include <braid/core/map.h>
 
-namespace braid {
+namespace braid::detail {
 
 static bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
@@ -21,8 +21,6 @@ static bool all_finite(const Tensor& t) {
     return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
   });
 }
-
-namespace detail {
 
 void check_finite(const char* op, const char* made_by, std::span<const Tensor> results, std::span<const Input> inputs) {
   if (!CheckFinite::active() || std::ranges::all_of(results, all_finite)) return;
@@ -135,23 +133,21 @@ void TapeState::step_back() {
   if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
   Needs needs;
   for (const Input& input : node.inputs) needs.push_back(input.id.has_value());
-  const auto notify_probe = [&](auto notify) {
-    if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
-  };
-  notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
+  const RecordedOp op = probe != nullptr ? description(node, nodes.size(), dys.size()) : RecordedOp();
+  if (probe != nullptr) probe->propagates(op, dys);
   if (node.view && (probe == nullptr || !probe->sees_cotangents())) {
     const Input& x = node.inputs.front();
     accumulate(grads[*x.id], x, node.view, std::exchange(dys.front(), Tensor()));
     std::vector<Tensor> none;
-    return notify_probe([&](const RecordedOp& op) { probe->propagated(op, none); });
+    if (probe != nullptr) probe->propagated(op, none);
+    return;
   }
   std::vector<Tensor> dxs = run_vjp(node, dys, needs);
   std::ranges::fill(dys, Tensor());
-  notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
+  if (probe != nullptr) probe->propagated(op, dxs);
   check_cotangents(node, "vjp", dxs);
   for (std::size_t i = 0; i < dxs.size(); ++i)
     if (node.inputs[i].id && dxs[i].defined()) accumulate(grads[*node.inputs[i].id], std::move(dxs[i]));
 }
 
-}  // namespace detail
-}  // namespace braid
+}  // namespace braid::detail

@@ -70,6 +70,9 @@ struct TapeState {
   void step_back();
 };
 
+/// Records `view(x)`. The cotangents of all views of x add in place to one gradient: T positions of a loop cost O(T).
+Var record_view(const char* op, const Var& x, View view);
+
 /// `sum += term`, in place only when the sum is not shared: an op may return one cotangent twice.
 void accumulate(Tensor& sum, Tensor term);
 

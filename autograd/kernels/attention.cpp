@@ -170,7 +170,7 @@ struct VjpScratch {
   T *factors, *slopes;       // [block]
 
   template <class S>
-  VjpScratch(Arena<T>& arena, const AttentionHeads<S>& in, const S* dy_rows)
+  VjpScratch(Arena<T>& arena, const AttentionHeads<S>& in, const S* dy_rows = nullptr)
       : width(round_up(in.depth, lanes_of<T>())),
         on_q(is_power_of_two(in.scale) ? 1 : in.scale),
         on_k(in.scale / on_q) {
@@ -286,8 +286,7 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
     if (k.data == at.packed_k) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
     pack_columns(in.k + from, in.key_stride, keys, depth, at.on_k, at.k_columns);
     pack_columns(in.v + from, in.key_stride, keys, depth, T{1}, at.v_columns);
-    std::fill_n(at.dk, kBlock * at.width, T{0});
-    std::fill_n(at.dv, kBlock * at.width, T{0});
+    for (T* sums : {at.dk, at.dv}) std::fill_n(sums, kBlock * at.width, T{0});
     const Span reached = in.visible.rows_of({key, key + keys});
     const std::int64_t rows_end = std::min(round_up(reached.end, kTileRows), rows);
     for (std::int64_t row = round_down(reached.begin, kTileRows); row < rows_end; row += kBlock) {
@@ -300,23 +299,19 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
   unpack_rows(at.dq, at.width, all_by(in.scale), query_rows(in, out.dq), 0, rows);
 }
 
-template <class S, class T = Compute<S>>
-std::int64_t forward_scratch(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last) {
-  Arena<T> counting{nullptr};
-  ForwardScratch<S>(counting, in, first, last);
-  return counting.taken;
-}
-
-template <class S, class T = Compute<S>>
-std::int64_t vjp_scratch(const AttentionHeads<S>& in) {
-  Arena<T> counting{nullptr};
-  VjpScratch<T>(counting, in, in.q);
+/// The number of elements that a ForwardScratch or a VjpScratch takes. Reads no tensors.
+template <class Memory, class S, class... Blocks>
+std::int64_t elements_of(const AttentionHeads<S>& in, Blocks... blocks) {
+  Arena<Compute<S>> counting{nullptr};
+  Memory(counting, in, blocks...);
   return counting.taken;
 }
 
 template <class T>
-constexpr AttentionKernels<T> kTable = {
-    .forward = forward<T>, .forward_scratch = forward_scratch<T>, .vjp = vjp<T>, .vjp_scratch = vjp_scratch<T>};
+constexpr AttentionKernels<T> kTable = {.forward = forward<T>,
+                                        .forward_scratch = elements_of<ForwardScratch<T>, T>,
+                                        .vjp = vjp<T>,
+                                        .vjp_scratch = elements_of<VjpScratch<Compute<T>>, T>};
 
 Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

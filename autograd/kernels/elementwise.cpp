@@ -16,16 +16,9 @@ namespace {
 
 constexpr auto kExp = [](auto d, auto x) HWY_ATTR { return exp(d, x); };
 
-constexpr auto kLog = [](auto d, auto x) HWY_ATTR { return log(d, x); };
-
-constexpr auto kLog1p = [](auto d, auto x) HWY_ATTR { return log1p(d, x); };
-
-constexpr auto kExpm1 = [](auto d, auto x) HWY_ATTR { return expm1(d, x); };
-
-/// dx = dy e^x; not dy (y + 1), which is 0 where y rounds to -1
-constexpr auto kExpm1Vjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, exp(d, x)); };
-
-constexpr auto kTanh = [](auto d, auto x) HWY_ATTR { return tanh(d, x); };
+/// dx = dy slope(x)
+template <auto kSlope>
+constexpr auto kTimesSlope = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kSlope(d, x)); };
 
 /// Whether to compute for results of bf16, which keep so few digits that a sigmoid without corrections serves them.
 template <class S>
@@ -37,11 +30,6 @@ constexpr auto kSigmoid = [](auto d, auto x) HWY_ATTR {
   const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
   return hn::Div(one, hn::Add(one, exp_to_one(d, clamp(d, hn::Neg(x), -87, 87))));
 };
-
-constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR { return softplus(d, x); };
-
-/// dx = dy sigmoid(x)
-constexpr auto kSoftplusVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, sigmoid(d, x)); };
 
 /// x y for the result y of gate, where `near` is x, or the end of the range in which y is neither 1 nor the product 0.
 template <class D, class V>
@@ -192,8 +180,6 @@ constexpr auto kSin = [](auto d, auto x) HWY_ATTR {
       d, [](auto d, auto x) HWY_ATTR { return turned<kQuarters>(d, x); }, x);
 };
 
-constexpr auto kSinVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kSin<1>(d, x)); };
-
 constexpr auto kCosVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Neg(hn::Mul(dy, kSin<0>(d, x))); };
 
 /// y = w z softplus(-x) + (1 - z) softplus(x): no term is negative, so that nothing cancels, neither here nor, for z in
@@ -219,12 +205,6 @@ constexpr auto kKLDivergence = [](auto d, auto log_q, auto p) HWY_ATTR {
   return hn::IfThenElse(hn::Eq(p, hn::Zero(d)), p, hn::Mul(p, hn::Sub(log(d, p), log_q)));
 };
 
-/// dp = dy (log(p) + 1 - log_q)
-constexpr auto kKLDivergenceVjpP = [](auto d, auto dy, auto log_q, auto p) HWY_ATTR {
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
-  return hn::Mul(dy, hn::Sub(hn::Add(log(d, p), one), log_q));
-};
-
 /// A kernel of n elements of some inputs and a result.
 template <auto kF, class T, class... In>
 void apply(const In*... x, T* y, std::int64_t n) {
@@ -234,22 +214,23 @@ void apply(const In*... x, T* y, std::int64_t n) {
 template <class T>
 constexpr ElementwiseKernels<T> kTable = {
     .exp = apply<kExp, T, T>,
-    .log = apply<kLog, T, T>,
-    .log1p = apply<kLog1p, T, T>,
-    .tanh = apply<kTanh, T, T>,
+    .log = apply<[](auto d, auto x) HWY_ATTR { return log(d, x); }, T, T>,
+    .log1p = apply<[](auto d, auto x) HWY_ATTR { return log1p(d, x); }, T, T>,
+    .tanh = apply<[](auto d, auto x) HWY_ATTR { return tanh(d, x); }, T, T>,
     .sigmoid = apply<kSigmoid<kRough<T>>, T, T>,
-    .sin = {apply<kSin<0>, T, T>, apply<kSinVjp, T, T, T>},
+    .sin = {apply<kSin<0>, T, T>, apply<kTimesSlope<kSin<1>>, T, T, T>},
     .cos = {apply<kSin<1>, T, T>, apply<kCosVjp, T, T, T>},
-    .expm1 = {apply<kExpm1, T, T>, apply<kExpm1Vjp, T, T, T>},
-    .softplus = {apply<kSoftplus, T, T>, apply<kSoftplusVjp, T, T, T>},
+    // The slope is not y + 1, which is 0 where y rounds to -1.
+    .expm1 = {apply<[](auto d, auto x) HWY_ATTR { return expm1(d, x); }, T, T>, apply<kTimesSlope<kExp>, T, T, T>},
+    .softplus = {apply<[](auto d, auto x) HWY_ATTR { return softplus(d, x); }, T, T>,
+                 apply<kTimesSlope<kSigmoid<false>>, T, T, T>},
     .silu = {apply<kSilu<kRough<T>>, T, T>, apply<kSiluVjp<kRough<T>>, T, T, T>},
     .gelu = {apply<kGelu<kRough<T>>, T, T>, apply<kGeluVjp<kRough<T>>, T, T, T>, apply<kGeluSecondVjp, T, T, T>},
     .gelu_erf = {apply<kGeluErf, T, T>, apply<kGeluErfVjp, T, T, T>, apply<kGeluErfSecondVjp, T, T, T>},
     .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
     .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
     .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
-    .kl_divergence = apply<kKLDivergence, T, T, T>,
-    .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
+    .kl_divergence = apply<kKLDivergence, T, T, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -102,8 +102,7 @@ void rms_norm_second_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::i
 }
 
 template <class S, class T = Compute<S>>
-void layer_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y,
-                LayerNormMoments<T> moments) {
+void layer_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y, T* mean, T* rstd) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
   const T count = static_cast<T>(width);
@@ -111,17 +110,17 @@ void layer_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t en
   y += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
     const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
-    moments.mean[row] = sum / count;
-    const auto mean = hn::Set(d, moments.mean[row]);
+    mean[row] = sum / count;
+    const auto center = hn::Set(d, mean[row]);
     // A second pass over the row, which is in the first-level cache: E[x^2] - mean^2 would cancel.
     const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto centered = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
+      const auto centered = part.or_else(d, hn::Sub(part.load(d, x + i), center), hn::Zero(d));
       return hn::Mul(centered, centered);
     });
-    moments.rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
-    const auto scale = hn::Set(d, moments.rstd[row]);
+    rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
+    const auto scale = hn::Set(d, rstd[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), center), scale);
       part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, y + i);
     });
   }
@@ -130,24 +129,23 @@ void layer_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t en
 /// With n = (x - mean) rstd, g = dy weight: dx = rstd (g - mean(g) - n mean(g n)), dweight = sum over rows of dy n,
 /// dbias = sum over rows of dy.
 template <class S, class T = Compute<S>>
-void layer_norm_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end,
-                    LayerNormMoments<const T> moments, const S* dy, LayerNormCotangents<S> out) {
+void layer_norm_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, const T* mean, const T* rstd,
+                    const S* dy, LayerNormCotangents<S> out) {
   using D = hn::ScalableTag<T>;
   const D d;
   const std::int64_t width = in.width, sums = begin / in.block * width;
   const T count = static_cast<T>(width);
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
-  std::fill_n(dweight, width, T{0});
-  std::fill_n(dbias, width, T{0});
+  for (T* sum : {dweight, dbias}) std::fill_n(sum, width, T{0});
   const S* x = in.x + begin * width;
   S* dx = out.dx + begin * width;
   dy += begin * width;
   for (std::int64_t row = begin; row < end; ++row, dy += width, x += width, dx += width) {
-    const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
+    const auto center = hn::Set(d, mean[row]), scale = hn::Set(d, rstd[row]);
     hn::Vec<D> gs[kParts<D>], dots[kParts<D>];
     for (int k = 0; k < kParts<D>; ++k) gs[k] = dots[k] = hn::Zero(d);
     for_each_part(d, width, [&](std::int64_t i, int k, auto part) HWY_ATTR {
-      const auto cotangent = part.load(d, dy + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto cotangent = part.load(d, dy + i), n = hn::Mul(hn::Sub(part.load(d, x + i), center), scale);
       const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
       gs[k] = hn::Add(gs[k], g);
       dots[k] = hn::MulAdd(g, n, dots[k]);
@@ -157,7 +155,7 @@ void layer_norm_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_
     const auto g_mean = hn::Set(d, sum_lanes<kParts<D>>(d, gs) / count);
     const auto dot_mean = hn::Set(d, sum_lanes<kParts<D>>(d, dots) / count);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto n = hn::Mul(hn::Sub(part.load(d, x + i), center), scale);
       const auto centered = hn::Sub(hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i)), g_mean);
       part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centered)), d, dx + i);
     });

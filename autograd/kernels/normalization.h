@@ -22,12 +22,6 @@ struct RMSNormSecondVjp {
   Compute<T>* dweight;     // of each block of rows [blocks, width]
 };
 
-/// The mean and the inverse standard deviation of each row, which the vjp of layer_norm needs.
-template <class T>
-struct LayerNormMoments {
-  T *mean, *rstd;  // [rows]
-};
-
 /// The results of the vjp of layer_norm.
 template <class T>
 struct LayerNormCotangents {
@@ -45,9 +39,10 @@ struct NormalizationKernels {
   /// The vjp of the vjp: the cotangents of x, weight and dy for those of its results.
   void (*rms_norm_second_vjp)(const NormalizedRows<T>& in, RMSNormSecondVjp<T> cotangents);
 
-  /// rstd = 1 / sqrt(variance(x) + eps), y [rows, width] = (x - mean) * rstd * weight + bias.
-  void (*layer_norm)(const NormalizedRows<T>& in, double eps, T* y, LayerNormMoments<Compute<T>> moments);
-  void (*layer_norm_vjp)(const NormalizedRows<T>& in, LayerNormMoments<const Compute<T>> moments, const T* dy,
+  /// mean [rows], rstd [rows] = 1 / sqrt(variance(x) + eps), which the vjp needs, and
+  /// y [rows, width] = (x - mean) * rstd * weight + bias.
+  void (*layer_norm)(const NormalizedRows<T>& in, double eps, T* y, Compute<T>* mean, Compute<T>* rstd);
+  void (*layer_norm_vjp)(const NormalizedRows<T>& in, const Compute<T>* mean, const Compute<T>* rstd, const T* dy,
                          LayerNormCotangents<T> out);
 };
 

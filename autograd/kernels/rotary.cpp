@@ -14,34 +14,29 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The two elements of each pair of a head: i and pairs + i, or else 2 i and 2 i + 1.
-template <bool kHalves>
-struct Layout {
-  std::int64_t pairs;
-  HWY_INLINE void load(auto d, const auto* x, std::int64_t i, auto& a, auto& b) const {
-    if constexpr (!kHalves) return hn::LoadInterleaved2(d, x + 2 * i, a, b);
-    a = hn::LoadU(d, x + i);
-    b = hn::LoadU(d, x + pairs + i);
-  }
-  HWY_INLINE void store(auto d, auto a, auto b, std::int64_t i, auto* y) const {
-    if constexpr (!kHalves) return hn::StoreInterleaved2(a, b, d, y + 2 * i);
-    hn::StoreU(a, d, y + i);
-    hn::StoreU(b, d, y + pairs + i);
-  }
-};
-
-/// All heads of one position; `direction` is 1 or, back, -1.
+/// All heads of one position; `direction` is 1 or, back, -1. The two elements of each pair of a head are i and
+/// pairs + i, or else 2 i and 2 i + 1.
 template <bool kHalves, class T>
 void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, const T* x, T* y) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d), pairs = by.pairs;
-  const Layout<kHalves> at{pairs};
   const T *cosine = by.cosine + position * pairs, *sine = by.sine + position * pairs;
   const auto turn = [&](auto d, std::int64_t i) HWY_ATTR {
     hn::Vec<decltype(d)> a, b;
-    at.load(d, x, i, a, b);
+    if constexpr (kHalves) {
+      a = hn::LoadU(d, x + i);
+      b = hn::LoadU(d, x + pairs + i);
+    } else {
+      hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    }
     const auto c = hn::LoadU(d, cosine + i), s = hn::Mul(hn::Set(d, direction), hn::LoadU(d, sine + i));
-    at.store(d, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), i, y);
+    const auto turned_a = hn::NegMulAdd(b, s, hn::Mul(a, c)), turned_b = hn::MulAdd(a, s, hn::Mul(b, c));
+    if constexpr (kHalves) {
+      hn::StoreU(turned_a, d, y + i);
+      hn::StoreU(turned_b, d, y + pairs + i);
+    } else {
+      hn::StoreInterleaved2(turned_a, turned_b, d, y + 2 * i);
+    }
   };
   for (std::int64_t head = 0; head < by.heads; ++head) {
     std::copy_n(x, by.first, y);

@@ -16,9 +16,8 @@ Var abs(const Var& x) {
     else
       return std::abs(x);
   };
-  Tensor y = map_any("abs", forward, x.value());
   return record(
-      "abs", std::move(y), {x},
+      "abs", map_any("abs", forward, x.value()), {x},
       [x = x.value()](const Tensor& dy) {
         auto vjp = [](auto dy, auto x) { return x < 0 ? -dy : x == 0 ? decltype(dy){0} : dy; };
         return map("abs", vjp, dy, x);

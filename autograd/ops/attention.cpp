@@ -163,8 +163,7 @@ void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptio
   check_shape(k.size(2) == q.size(2) || (k.size(2) > 0 && q.size(2) % k.size(2) == 0),
               "attention: the {} heads of k {} must divide the {} of q {}", k.size(2), k.shape(), q.size(2), q.shape());
   check_shape(v.shape() == k.shape(), "attention: v must have shape {} to match k but has {}", k.shape(), v.shape());
-  check_same_dtype("attention", q.value(), k.value());
-  check_same_dtype("attention", q.value(), v.value());
+  for (const Var* x : {&k, &v}) check_same_dtype("attention", q.value(), x->value());
   check_floating("attention", q.dtype());
   check_value(options.window >= 0, "attention: window must not be negative but is {}", options.window);
   check_value(options.window == 0 || options.causal, "attention: window {} needs causal; write another as a mask",

@@ -48,10 +48,9 @@ class SecondVjp {
       for (std::int64_t begin = 0; begin < queries; begin += positions)
         of_rows(head, {begin * group, std::min(begin + positions, queries) * group});
     });
-    const auto whole = [&](const Tensor& y, const Tensor& like) {
-      return from_heads(y, like.shape(), in_.key_heads());
-    };
-    return {whole(dq_, in_.q), whole(dk_, in_.k), whole(dv_, in_.v), whole(ddy_, in_.q)};
+    const std::int64_t heads = in_.key_heads();
+    return {from_heads(dq_, in_.q.shape(), heads), from_heads(dk_, in_.k.shape(), heads),
+            from_heads(dv_, in_.v.shape(), heads), from_heads(ddy_, in_.q.shape(), heads)};
   }
 
  private:

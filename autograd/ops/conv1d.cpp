@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/conv1d.h>
 
-#include <braid/autograd/ops/detail/convolution.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/window.h>
 #include <braid/autograd/ops/transpose.h>
 
 namespace braid {
@@ -9,9 +9,7 @@ namespace braid {
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 3, "conv1d: x must have shape [B, C, T] but has {}", x.shape());
-    Conv1dSettings last = settings;
-    last.channels = Channels::last;
-    return transpose(conv1d(transpose(x), weight, bias, last));
+    return transpose(conv1d(transpose(x), weight, bias, detail::with_channels_last(settings)));
   }
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const auto&... wide) { return conv1d(wide..., settings); }, x, weight, bias);
@@ -22,7 +20,6 @@ Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSetting
   check_shape(x.rank() == 3, "conv1d: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(weight.rank() == 3 && 1 <= weight.size(2) && weight.size(2) < std::int64_t{1} << 31,
               "conv1d: weight must have shape [out, in / groups, K] with at least one tap but has {}", weight.shape());
-  detail::check_weight("conv1d", x.shape(), weight.shape(), settings.groups);
   const std::int64_t front = settings.causal ? settings.dilation * (weight.size(2) - 1) : settings.padding;
   const detail::Window window{
       x.size(0),

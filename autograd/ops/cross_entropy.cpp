@@ -56,8 +56,7 @@ std::tuple<Tensor, Tensor, Tensor> forward(const Labeled& in) {
   kernels::cross_entropy_kernels().dispatch("cross_entropy", in.logits.dtype(), [&](const auto& kernel) {
     kernel.forward(in, kernels::Out{maxima}, kernels::Out{others}, kernels::Out{losses});
   });
-  auto weigh = [](auto loss, auto weight) { return loss * weight; };
-  return {map("cross_entropy", weigh, losses, in.weights), maxima, others};
+  return {map("cross_entropy", std::multiplies(), losses, in.weights), maxima, others};
 }
 
 /// dlogits = dy weight / divisor * (softmax(logits) - onehot(targets)), zero where the target is ignored. dy is that of
@@ -88,13 +87,12 @@ Var composed_hard_losses(const Var& logits, const Labeled& in) {
 Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
   if (Composed::active()) return detail::reduce_losses(composed_hard_losses(logits, in), reduction, in.total_weight);
   const auto [losses, maxima, others] = forward(in);
-  const bool apart = reduction == Reduction::none;
   const double divisor = detail::divisor(reduction, in.targets.shape(), in.total_weight);
   const auto reduced = [divisor, &losses = losses](auto zero) {
     const auto* loss = losses.data<decltype(zero)>();
     return scalar(std::accumulate(loss, loss + losses.numel(), 0.0) / divisor, losses.dtype());
   };
-  const Tensor y = apart ? losses : dispatch_float("cross_entropy", losses.dtype(), reduced);
+  const Tensor y = reduction == Reduction::none ? losses : dispatch_float("cross_entropy", losses.dtype(), reduced);
   return record("cross_entropy", y, {logits}, [in, maxima = maxima, others = others, divisor](const Tensor& dy) {
     return backward(dy, in, maxima, others, divisor);
   });

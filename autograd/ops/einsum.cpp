@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -32,21 +31,9 @@ Labeled<Tensor> value(const Term& x) { return {x.labels, x.value.value()}; }
 bool contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
 /// The labels that satisfy a condition, in order.
-std::string filter(const std::string& labels, auto condition) {
-  std::string kept;
-  std::ranges::copy_if(labels, std::back_inserter(kept), condition);
-  return kept;
-}
-
-/// A view with the axes in the order of `labels`; axes that x does not have get size 1.
-Tensor align_to(const Labeled<Tensor>& x, const std::string& labels) {
-  Axes order;
-  for (const char c : labels)
-    if (contains(x.labels, c)) order.push_back(static_cast<int>(x.labels.find(c)));
-  Tensor view = x.value.permute(order);
-  for (std::size_t axis = 0; axis < labels.size(); ++axis)
-    if (!contains(x.labels, labels[axis])) view = view.expand_dims(static_cast<int>(axis));
-  return view;
+std::string filter(std::string labels, auto condition) {
+  std::erase_if(labels, [&](char c) { return !condition(c); });
+  return labels;
 }
 
 Tensor summed(const Tensor& x, const Axes& axes) { return reduce_sum(x, axes); }
@@ -66,6 +53,14 @@ X gathered(const Labeled<X>& x, const std::string& labels) {
   return (others.empty() ? x.value : summed(x.value, others)).permute(order);
 }
 
+/// A view with the axes in the order of `labels`; axes that x does not have get size 1.
+Tensor align_to(const Labeled<Tensor>& x, const std::string& labels) {
+  Tensor view = gathered(x, filter(labels, [&](char c) { return contains(x.labels, c); }));
+  for (std::size_t axis = 0; axis < labels.size(); ++axis)
+    if (!contains(x.labels, labels[axis])) view = view.expand_dims(static_cast<int>(axis));
+  return view;
+}
+
 /// The product of two terms as one of matrices: of axes in both and in `out`, in one and in `out`, and in both alone.
 template <class X>
 X contract(const Labeled<X>& x, const Labeled<X>& y, const std::string& out) {
@@ -77,10 +72,9 @@ X contract(const Labeled<X>& x, const Labeled<X>& y, const std::string& out) {
   const X a = gathered(x, batch + rows + inner), b = gathered(y, batch + inner + columns);
   if constexpr (std::is_same_v<X, Tensor>)
     if (inner.empty() || (rows.empty() && columns.empty())) {  // matrices of one element are not worth a call each
-      constexpr auto multiply = [](auto v, auto w) { return v * w; };
       const Tensor left = align_to({batch + rows + inner, a}, out + inner);
-      return gathered<Tensor>(
-          {out + inner, map("einsum", multiply, left, align_to({batch + inner + columns, b}, out + inner))}, out);
+      const Tensor right = align_to({batch + inner + columns, b}, out + inner);
+      return gathered<Tensor>({out + inner, map("einsum", std::multiplies(), left, right)}, out);
     }
   const int first = static_cast<int>(batch.size()), m = static_cast<int>(rows.size());
   const auto size = [](const X& t, int from, int to) { return t.shape().axes(from, to).numel(); };
@@ -125,6 +119,13 @@ static_assert(kEllipsisLabels.size() == Shape::kMaxRank);
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
+/// `letters` with the labels of the last `axes` axes of an ellipsis in its place.
+std::string expand(std::string letters, std::size_t axes) {
+  if (const std::size_t at = letters.find(kEllipsis); at != std::string::npos)
+    letters.replace(at, kEllipsis.size(), kEllipsisLabels.substr(kEllipsisLabels.size() - axes));
+  return letters;
+}
+
 /// The letters of the operands and of the output, each with an ellipsis or without.
 struct Summation {
   std::vector<std::string> operands;
@@ -142,35 +143,23 @@ Summation parse(std::string_view text) {
   Summation parsed;
   const std::string compact = filter(std::string(text), [](char c) { return c != ' '; });
   const std::size_t arrow = compact.find("->");
-  parsed.operands.emplace_back();
-  for (const char c : compact.substr(0, arrow))
-    if (c == ',')
-      parsed.operands.emplace_back();
-    else
-      parsed.operands.back() += c;
+  const std::string inputs = compact.substr(0, arrow);
+  for (std::size_t begin = 0, end = 0; begin <= inputs.size(); begin = end + 1) {
+    end = std::min(inputs.find(',', begin), inputs.size());
+    parsed.operands.push_back(inputs.substr(begin, end - begin));
+  }
   parsed.out = arrow == std::string::npos ? implied_output(compact) : compact.substr(arrow + 2);
-  std::string known;
   for (std::size_t i = 0; i <= parsed.operands.size(); ++i) {
-    std::string letters = i < parsed.operands.size() ? parsed.operands[i] : parsed.out;
-    if (const std::size_t ellipsis = letters.find(kEllipsis); ellipsis != std::string::npos)
-      letters.erase(ellipsis, kEllipsis.size());
+    const std::string letters = expand(i < parsed.operands.size() ? parsed.operands[i] : parsed.out, 0);
     const auto other = std::ranges::find_if_not(letters, is_letter);
     check_value(other == letters.end(), "einsum: '{}' must name axes by letters but has '{}'", text,
                 other == letters.end() ? ' ' : *other);
-    if (i < parsed.operands.size()) known += letters;
   }
   for (const char c : filter(parsed.out, is_letter)) {
-    check_value(contains(known, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
+    check_value(contains(inputs, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
     check_value(std::ranges::count(parsed.out, c) == 1, "einsum: output axis '{}' of '{}' is given twice", c, text);
   }
   return parsed;
-}
-
-/// `letters` with the labels of the last `axes` axes of an ellipsis in its place.
-std::string expand(std::string letters, std::size_t axes) {
-  if (const std::size_t at = letters.find(kEllipsis); at != std::string::npos)
-    letters.replace(at, kEllipsis.size(), kEllipsisLabels.substr(kEllipsisLabels.size() - axes));
-  return letters;
 }
 
 /// Replaces each ellipsis by one label for each axis of its operand that has no letter.
@@ -178,9 +167,8 @@ void expand_ellipses(Summation& parsed, std::span<const Var> operands) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     std::string& letters = parsed.operands[i];
-    const auto rank = static_cast<std::size_t>(operands[i].rank());
-    const bool open = letters.find(kEllipsis) != std::string::npos;
-    const std::size_t named = letters.size() - (open ? kEllipsis.size() : 0);
+    const std::size_t rank = operands[i].rank(), named = expand(letters, 0).size();
+    const bool open = named < letters.size();
     check_shape(open ? named <= rank : named == rank, "einsum: operand {} must have the axes '{}' but has shape {}", i,
                 letters, operands[i].shape());
     letters = expand(letters, rank - named);

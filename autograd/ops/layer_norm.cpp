@@ -15,7 +15,7 @@ std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& weight
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, compute_dtype(x.dtype())), rstd({rows.count}, mean.dtype());
   kernels::normalization_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.layer_norm({rows, In{x}, In{weight}, In{bias}}, eps, Out{y}, {.mean = Out{mean}, .rstd = Out{rstd}});
+    kernel.layer_norm({rows, In{x}, In{weight}, In{bias}}, eps, Out{y}, Out{mean}, Out{rstd});
   });
   return {y, mean, rstd};
 }
@@ -27,7 +27,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, mean.dtype());
   Tensor dbiases(dweights.shape(), mean.dtype());
   kernels::normalization_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.layer_norm_vjp({rows, In{x}, In{weight}}, {.mean = In{mean}, .rstd = In{rstd}}, In{dy},
+    kernel.layer_norm_vjp({rows, In{x}, In{weight}}, In{mean}, In{rstd}, In{dy},
                           {.dx = Out{dx}, .dweight = Out{dweights}, .dbias = Out{dbiases}});
   });
   return {dx, reduce_sum(dweights, {0}).to(parameters), reduce_sum(dbiases, {0}).to(parameters)};

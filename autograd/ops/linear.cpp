@@ -8,8 +8,7 @@
 namespace braid {
 namespace {
 
-/// x as a matrix of rows: [..., n] -> [rows, n].
-auto as_rows(const auto& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
+using detail::as_rows;
 
 /// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
 /// rounded and their gradients are not.

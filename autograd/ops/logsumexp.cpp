@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/softmax.h>

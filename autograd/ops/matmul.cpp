@@ -8,15 +8,12 @@
 namespace braid {
 namespace {
 
-/// x as one matrix, its leading axes stacked: [..., m, k] -> [... m, k].
-Var stacked(const Var& x) { return reshape(x, {x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
-
 /// da = dy b^T and db = a^T dy, summed over the axes along which a and b were broadcast; when b is one matrix for all
 /// of a, the sum is part of a single product.
 std::vector<Var> vjp(const Var& dy, const Var& a, const Var& b, const Needs& needs) {
   const auto da = [&] { return detail::sum_to(matmul(dy, transpose(b)), a.shape()); };
   const auto db = [&] {
-    return b.rank() == 2 ? matmul(transpose(stacked(a)), stacked(dy))
+    return b.rank() == 2 ? matmul(transpose(detail::as_rows(a)), detail::as_rows(dy))
                          : detail::sum_to(matmul(transpose(a), dy), b.shape());
   };
   return {needs[0] ? da() : Var(), needs[1] ? db() : Var()};

@@ -8,4 +8,9 @@ namespace braid {
 /// [..., m], [k] [..., k, n] -> [..., n], [k] [k] -> []. Throws ShapeError or DTypeError when they do not fit.
 Var matmul(const Var& a, const Var& b);
 
+namespace detail {
+/// x as a matrix of rows, its leading axes stacked: [..., n] -> [rows, n].
+auto as_rows(const auto& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
+}  // namespace detail
+
 }  // namespace braid

@@ -6,20 +6,11 @@
 #include <braid/autograd/ops/detail/reduce_losses.h>
 
 namespace braid {
-namespace {
 
-/// dprediction = 2 dy error = -dtarget
-Tensor backward(const Tensor& dy, const Tensor& error, int sign) {
-  return map(
-      "mse_loss", [sign](auto dy, auto e) { return static_cast<decltype(e)>(2 * sign) * dy * e; }, dy, error);
-}
-
-Var composed(const Var& prediction, const Var& target) {
+static Var composed(const Var& prediction, const Var& target) {
   const Var error = prediction - target;
   return error * error;
 }
-
-}  // namespace
 
 Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
   if (prediction.dtype() == DType::bf16)
@@ -32,8 +23,12 @@ Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
   const Tensor error = map("mse_loss", std::minus(), prediction.value(), target.value());
   const Tensor squares = map(
       "mse_loss", [](auto e) { return e * e; }, error);
+  // dprediction = 2 dy error = -dtarget
   const Var losses = record("mse_loss", squares, {prediction, target}, [error](const Tensor& dy, const Needs& needs) {
-    return std::vector{needs[0] ? backward(dy, error, 1) : Tensor(), needs[1] ? backward(dy, error, -1) : Tensor()};
+    auto vjp = [](auto dy, auto e) { return 2 * dy * e; };
+    auto vjp_target = [](auto dy, auto e) { return -2 * dy * e; };
+    return std::vector{needs[0] ? map("mse_loss", vjp, dy, error) : Tensor(),
+                       needs[1] ? map("mse_loss", vjp_target, dy, error) : Tensor()};
   });
   return detail::reduce_losses(losses, reduction);
 }

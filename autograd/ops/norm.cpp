@@ -9,10 +9,9 @@ namespace {
 
 /// The largest size of an element, by which all are divided before they are squared; 1 instead of 0 and infinity.
 Tensor scale_of(const Tensor& x, const Axes& axes) {
+  auto size = [](auto x) { return std::abs(x); };
   auto scale_for = [](auto largest) { return largest == 0 || std::isinf(largest) ? decltype(largest){1} : largest; };
-  const Tensor sizes = map(
-      "norm", [](auto x) { return std::abs(x); }, x);
-  return map("norm", scale_for, reduce_max(sizes, axes, true));
+  return map("norm", scale_for, reduce_max(map("norm", size, x), axes, true));
 }
 
 /// The norm with the axes kept.

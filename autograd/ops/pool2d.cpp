@@ -16,16 +16,13 @@ static Var pool(const char* op, const Var& x, Size2d size, const WindowSettings&
   check_floating(op, x.dtype());
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 4, "{}: x must have shape [B, C, H, W] but has {}", op, x.shape());
-    WindowSettings last = settings;
-    last.channels = Channels::last;
-    return permute(pool(op, permute(x, {0, 2, 3, 1}), size, last, fill, reduce), {0, 3, 1, 2});
+    const Var last = permute(x, {0, 2, 3, 1});
+    return permute(pool(op, last, size, detail::with_channels_last(settings), fill, reduce), {0, 3, 1, 2});
   }
   const detail::Window window = detail::window_over(op, x.shape(), size, settings);
   const auto& [h, w] = settings.padding;
-  WindowSettings inside = settings;
-  inside.padding = 0;
   const Var padded = h + w == 0 ? x : pad(pad(x, 1, h, h, fill), 2, w, w, fill);
-  const Var windows = unfold(padded, size, inside);
+  const Var windows = unfold(padded, size, {.stride = settings.stride, .dilation = settings.dilation});
   return reduce(reshape(windows, {x.size(0), window.h.out, window.w.out, window.taps(), x.size(3)}));
 }
 

@@ -42,9 +42,8 @@ std::vector<Var> rule(const Applied& op) {
 
 Var pow(const Var& x, double p) {
   auto forward = [p](auto x) { return power(x, static_cast<decltype(x)>(p)); };
-  Tensor y = map("pow", forward, x.value());
   return record(
-      "pow", std::move(y), {x},
+      "pow", map("pow", forward, x.value()), {x},
       [x = x.value(), p](const Tensor& dy) {
         auto vjp = [p](auto dy, auto x) { return kBaseVjp(dy, x, static_cast<decltype(x)>(p)); };
         return map("pow", vjp, dy, x);
@@ -54,9 +53,8 @@ Var pow(const Var& x, double p) {
 
 Var pow(const Var& a, const Var& b) {
   auto forward = [](auto a, auto b) { return std::pow(a, b); };
-  Tensor y = map("pow", forward, a.value(), b.value());
   return record(
-      "pow", std::move(y), {a, b},
+      "pow", map("pow", forward, a.value(), b.value()), {a, b},
       [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
         return std::vector{needs[0] ? sum_to(map("pow", kBaseVjp, dy, a, b), a.shape()) : Tensor(),
                            needs[1] ? sum_to(map("pow", kExponentVjp, dy, a, b), b.shape()) : Tensor()};

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/slice.h>
 
-#include <braid/autograd/detail/record_view.h>
+#include <braid/autograd/detail/tape_state.h>
 
 namespace braid {
 

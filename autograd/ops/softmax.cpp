@@ -1,6 +1,5 @@
 #include <braid/autograd/ops/softmax.h>
 
-#include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 #include <braid/autograd/ops/detail/composing.h>
 

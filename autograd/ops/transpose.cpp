@@ -10,8 +10,7 @@ Var Var::transpose(int axis_a, int axis_b) const {
 Var Var::permute(List<int> axes) const {
   Tensor y = value_.permute(axes);
   Axes inverse(axes.begin(), axes.end());
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    inverse[static_cast<std::size_t>(shape().index(axes[i]))] = static_cast<int>(i);
+  for (std::size_t i = 0; i < axes.size(); ++i) inverse[shape().index(axes[i])] = static_cast<int>(i);
   return record("permute", std::move(y), {*this}, [inverse](const Var& dy) { return dy.permute(inverse); });
 }
 

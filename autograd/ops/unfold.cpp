@@ -58,9 +58,7 @@ Var detail::unfold(const Var& x, const Window& window) {
 Var unfold(const Var& x, Size2d size, const WindowSettings& settings) {
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 4, "unfold: x must have shape [B, C, H, W] but has {}", x.shape());
-    WindowSettings last = settings;
-    last.channels = Channels::last;
-    const Var y = unfold(permute(x, {0, 2, 3, 1}), size, last);
+    const Var y = unfold(permute(x, {0, 2, 3, 1}), size, detail::with_channels_last(settings));
     const std::int64_t positions = y.size(1) * y.size(2), channels = x.size(1);
     const Var taps = reshape(y, {y.size(0), positions, size.h * size.w, channels});
     return reshape(permute(taps, {0, 3, 2, 1}), {y.size(0), channels * size.h * size.w, positions});

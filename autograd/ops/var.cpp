@@ -35,18 +35,12 @@ double center_row(std::int64_t n, const T* x, T* c) {
   });
 }
 
-struct Spread {
-  Tensor variance;  // with the axes kept
-  Tensor centered;  // x - mean(x)
-  double divisor;
-};
-
-Spread forward(const char* op, const Tensor& x, const Axes& axes, double correction) {
-  const kernels::RowsAlong rows(op, x.shape(), axes);
+/// The variance, with the axes kept, and x - mean(x).
+std::pair<Tensor, Tensor> forward(const char* op, const Tensor& x, const Axes& axes, const kernels::RowsAlong& rows,
+                                  double divisor) {
   const std::int64_t n = rows.width;
   const Tensor laid_out = rows.lay_out(x);
   Tensor centered(laid_out.shape(), x.dtype()), variance(reduced_shape(op, x.shape(), axes, true), x.dtype());
-  const double divisor = std::max(static_cast<double>(n) - correction, 0.0);
   dispatch_float(op, x.dtype(), [&]<class T>(T) {
     const T* from = laid_out.data<T>();
     T *c = centered.mutable_data<T>(), *y = variance.mutable_data<T>();
@@ -54,25 +48,26 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
       y[row] = static_cast<T>(center_row(n, from + row * n, c + row * n) / divisor);
     });
   });
-  return {variance, rows.restore(centered), divisor};
+  return {variance, rows.restore(centered)};
 }
 
-Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
+Var composed(const Var& x, const Axes& axes, KeepDims keep_dims, double divisor) {
   Var centered = x;
   for (int i = 0; i < 2; ++i) centered = centered - mean(centered, axes, true);
-  return sum(centered * centered, axes, keep_dims) /
-         std::max(static_cast<double>(kernels::RowsAlong(op, x.shape(), axes).width) - correction, 0.0);
+  return sum(centered * centered, axes, keep_dims) / divisor;
 }
 
 /// The variance, or its root y. dx = dy 2 (x - mean) / divisor, or dy (x - mean) / (divisor y).
 Var spread(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction, bool as_root) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return spread(op, wide, axes, keep_dims, correction, as_root); }, x);
+  const kernels::RowsAlong rows(op, x.shape(), axes);
+  const double divisor = std::max(static_cast<double>(rows.width) - correction, 0.0);
   if (Composed::active()) {
-    const Var variance = composed(op, x, axes, keep_dims, correction);
+    const Var variance = composed(x, axes, keep_dims, divisor);
     return as_root ? detail::root(variance) : variance;
   }
-  auto [variance, centered, divisor] = forward(op, x.value(), axes, correction);
+  const auto [variance, centered] = forward(op, x.value(), axes, rows, divisor);
   auto root = [](auto v) { return std::sqrt(v); };
   const Tensor y = as_root ? map(op, root, variance) : variance;
   return record(op, y.reshape(reduced_shape(op, x.shape(), axes, keep_dims)), {x},

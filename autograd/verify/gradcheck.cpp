@@ -11,7 +11,6 @@
 #include <braid/autograd/verify/detail/comparison.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
-#include <braid/autograd/verify/detail/rules.h>
 
 namespace braid {
 namespace {

@@ -87,11 +87,10 @@ void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int
 /// Copies a view whose axis `unit` has step 1 but is not the last, in strips of kTile rows along that axis.
 void transpose(const auto* view, const Layout& layout, int unit, auto* out) {
   const int inner = layout.rank - 1;
-  Strides out_strides{};
-  std::int64_t numel = 1;
-  for (int axis = inner; axis >= 0; numel *= layout.sizes[axis], --axis) out_strides[axis] = numel;
+  const Shape shape(std::span(layout.sizes.begin(), layout.rank));
+  const Strides out_strides = contiguous_strides(shape);
   const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
-  parallel_for_each(numel / (rows * columns) * strips, kTile * columns, kBlock, [&](std::int64_t strip) {
+  parallel_for_each(shape.numel() / (rows * columns) * strips, kTile * columns, kBlock, [&](std::int64_t strip) {
     const std::int64_t first = strip % strips * kTile;
     const auto* from = view + first;
     auto* to = out + first * out_strides[unit];

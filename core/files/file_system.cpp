@@ -12,18 +12,12 @@ namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
+using platform::uninterrupted;
 
 std::atomic<FileSystem*>& in_use() {
   static FileSystem system;
   static std::atomic<FileSystem*> instance = &system;
   return instance;
-}
-
-/// Repeats a call until no signal interrupts it.
-auto uninterrupted(auto call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ class RegularFile {
   /// Reads the next `bytes` bytes, at first those at the start. Throws FileError if the file ends before,
   /// UnreadableFile if reading fails.
   void read(void* out, std::uint64_t bytes);
+  /// Passes over the next `bytes` bytes.
+  void skip(std::uint64_t bytes) { position_ += bytes; }
   /// Reads `bytes` bytes at a position. Throws as read() does.
   void read_at(std::uint64_t position, void* out, std::uint64_t bytes) const;
   /// All bytes. Throws as read() does.

@@ -76,13 +76,6 @@ HWY_INLINE SplitExp<V> split_exp(D d, V x, V low, hn::TFromD<D> unit = 1) {
   return {power, exact, hn::MulAdd(hn::Mul(r, r), polynomial(d, r, ExpConstants<hn::TFromD<D>>::kTail), fine)};
 }
 
-/// 1 + r + w
-template <class D, class V>
-HWY_INLINE Sum<V> mantissa(D d, const SplitExp<V>& e) {
-  const V one = hn::Set(d, hn::TFromD<D>{1}), high = hn::Add(one, e.r);
-  return {high, hn::Add(hn::Add(hn::Sub(one, high), e.r), e.w)};
-}
-
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   using T = hn::TFromD<D>;
@@ -267,10 +260,10 @@ HWY_INLINE V softplus(D d, V x) {
   using T = hn::TFromD<D>;
   const V zero = hn::Zero(d), one = hn::Set(d, T{1}), half = hn::Set(d, T{0.5});
   const V lowest = hn::Set(d, ExpConstants<T>::kLowest), away = hn::Neg(hn::Abs(x));
-  const auto split = split_exp(d, hn::IfThenElse(hn::Lt(away, lowest), lowest, away), zero);
-  const auto sum = mantissa(d, split);
-  const V rounded = hn::Add(sum.high, sum.low), error = hn::Add(hn::Sub(sum.high, rounded), sum.low);
-  const V e = hn::Mul(split.power, rounded), low = hn::Mul(split.power, error);
+  const auto [power, r, w] = split_exp(d, hn::IfThenElse(hn::Lt(away, lowest), lowest, away), zero);
+  const V line = hn::Add(one, r), rest = hn::Add(hn::Add(hn::Sub(one, line), r), w);  // 1 + r + w
+  const V rounded = hn::Add(line, rest), error = hn::Add(hn::Sub(line, rounded), rest);
+  const V e = hn::Mul(power, rounded), low = hn::Mul(power, error);
   const auto big = hn::Gt(e, hn::Set(d, static_cast<T>(0.41421356)));  // 1 + e is from sqrt(2) to 2
   const V less = hn::Sub(e, one), lost = hn::Add(hn::Sub(e, hn::Add(less, one)), low);
   const V f = hn::IfThenElse(big, hn::Mul(half, less), e), c = hn::IfThenElse(big, hn::Mul(half, lost), low);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +9,13 @@
 /// Files by their numbers. Calls fail as POSIX defines it, with -1 and errno, and allocate nothing. Programs that are
 /// started do not inherit the files.
 namespace braid::platform {
+
+/// Repeats a call until no signal interrupts it.
+auto uninterrupted(auto call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 int open_to_read(const std::filesystem::path& path);    ///< without waiting for the writer of a FIFO
 int open_to_sync(const std::filesystem::path& path);    ///< a file or folder

@@ -59,13 +59,13 @@ std::string boot_id() {
 
 #endif
 
+bool has_fast_avx512_bf16() {
 #ifdef __x86_64__
-bool has_avx512_bf16() { return __builtin_cpu_supports("avx512bf16"); }
-bool is_intel() { return __builtin_cpu_is("intel"); }
+  return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 #else
-bool has_avx512_bf16() { return false; }
-bool is_intel() { return false; }
+  return false;
 #endif
+}
 
 bool may_use_amx() {
 #if defined(__x86_64__) && defined(__linux__)

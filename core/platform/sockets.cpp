@@ -17,6 +17,8 @@
 #include <memory>
 #include <system_error>
 
+#include <braid/core/platform/files.h>
+
 namespace braid::platform {
 namespace {
 
@@ -61,10 +63,7 @@ int open_socket() {
 /// Whether the socket becomes readable or writable (`what`), or fails, in time.
 bool becomes(int socket, short what, milliseconds patience) {
   pollfd entry{socket, what, 0};
-  int result = 0;
-  while ((result = poll(&entry, 1, static_cast<int>(patience.count()))) < 0 && errno == EINTR) {
-  }
-  return result == 1;
+  return uninterrupted([&] { return poll(&entry, 1, static_cast<int>(patience.count())); }) == 1;
 }
 
 }  // namespace
@@ -143,9 +142,7 @@ bool Socket::send(const std::string& text) const {
 bool Socket::receive() {
   if (unread_.size() >= kLongestLine) return false;
   std::array<char, 4096> buffer;
-  std::ptrdiff_t came = 0;
-  while ((came = recv(number_, buffer.data(), buffer.size(), 0)) < 0 && errno == EINTR) {
-  }
+  const auto came = uninterrupted([&] { return recv(number_, buffer.data(), buffer.size(), 0); });
   if (came > 0) unread_.append(buffer.data(), static_cast<std::size_t>(came));
   return came > 0;
 }

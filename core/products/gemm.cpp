@@ -8,7 +8,7 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/instruction_set.h>
-#include <braid/core/kernels/convert.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
@@ -37,9 +37,8 @@ constexpr std::int64_t kLeastSideForAmx = 32;
 /// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16, which has half the speed of f32 on
 /// Intel processors.
 bool has_bf16_products() {
-  static const bool avx512 = platform::has_avx512_bf16() && !platform::is_intel();
   return instruction_set() == InstructionSet::amx ||
-         (instruction_set() == InstructionSet::avx512 && avx512 && detail::may_use_onednn());
+         (instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16() && detail::may_use_onednn());
 }
 
 /// The unit for tiles of a product, one thread each.
@@ -123,16 +122,17 @@ void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (p.row != nullptr) return multiply(unit, onto_row<bfloat16>(p));
   if (p.k == 0) return scale(p);
   if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
-  const Converted<float> a(p.m, p.k, p.a, kernels::widen_rows), b(p.k, p.n, p.b, kernels::widen_rows);
+  const auto widen = [](auto... args) { kernels::convert_rows(kernels::element_kernels().widen, args...); };
+  const Converted<float> a(p.m, p.k, p.a, widen), b(p.k, p.n, p.b, widen);
   multiply(unit_of_tiles<float>(), with_operands(p, a.view, b.view, p.c));
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {
   kernels::Buffer<float> memory(p.m * p.n);
   const MatrixView<float> sums{memory.data(), p.n};
-  if (p.beta != 0) kernels::widen_rows(p.m, p.n, p.c, sums);
+  if (p.beta != 0) kernels::convert_rows(kernels::element_kernels().widen, p.m, p.n, p.c, sums);
   multiply(unit, with_operands(p, p.a, p.b, sums));
-  kernels::round_rows(p.m, p.n, sums, p.c);
+  kernels::convert_rows(kernels::element_kernels().round, p.m, p.n, sums, p.c);
 }
 
 /// On all threads. Returns false, with c unchanged, if an operand is not finite as bf16.
@@ -140,7 +140,7 @@ bool multiply_rounded(const Product<float>& p) {
   std::atomic<bool> finite = true;
   const auto round_rows = [&](std::int64_t rows, std::int64_t columns, auto x, auto y) {
     constexpr std::int64_t kElements = 16384;
-    const auto round = kernels::convert_kernels().round_finite;
+    const auto round = kernels::element_kernels().round_finite;
     detail::parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
       if (!round(x.data + i * x.stride, y.data + i * y.stride, columns)) finite = false;
     });

@@ -75,10 +75,8 @@ Var FracConnection::read(const StreamMaps& maps, const Var& x) const {
   const Var u = mix_streams(maps.h_pre, fractions);
   const Shape lead = x.shape().axes(0, x.rank() - 2);
   if (settings.views == 1) return reshape(u, lead.concat({channels}));
-  Axes first{x.rank() - 2};
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (axis != x.rank() - 2) first.push_back(axis);
-  return permute(reshape(u, lead.concat({settings.views, channels})), first);
+  const Var views = transpose(reshape(u, {lead.numel(), settings.views, channels}), 0, 1);
+  return reshape(views, Shape{settings.views}.concat(lead).concat({channels}));
 }
 
 Var FracConnection::write(const StreamMaps& maps, const Var& x, const Var& f) const {

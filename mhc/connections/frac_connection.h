@@ -1,6 +1,6 @@
 #pragma once
 #include <braid/core/random.h>
-#include <braid/mhc/streams/streams.h>
+#include <braid/mhc/streams/stream_connection.h>
 
 namespace braid::mhc {
 
@@ -33,9 +33,7 @@ struct FracConnectionSettings {
 /// At the start a layer reads stream layer_index mod n and writes to all, fraction to fraction, and H_res is the
 /// identity: the residual network, exactly, or nearly if constrained (sigmoid(8), softmax(8)). theta = 0 unless
 /// theta_std says otherwise, without which proposals stay equal.
-struct FracConnection {
-  using Stream = Streams;
-
+struct FracConnection : StreamConnection<FracConnection> {
   Var theta;              ///< [p (v f + n f), C / f]
   Var theta_post;         ///< [f, C / f]
   Var alpha;              ///< [3]: pre, post, res
@@ -66,10 +64,6 @@ struct FracConnection {
     return write(m, x, layer(read(m, x)));
   }
   Streams operator()(Streams x, auto&& layer) const { return Streams((*this)(x.settle(), layer)); }
-
-  /// n copies of an embedding [..., C].
-  Streams open(const Var& embedding) const { return Streams(expand_streams(embedding, streams())); }
-  Var close(const Streams& x) const { return reduce_streams(x.value()); }  ///< their mean [..., C]
 
   void params(auto&& visit) {
     visit("theta", theta);

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/attention_residual.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 
@@ -16,7 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::In, braid::kernels::Out;
 using braid::kernels::HWY_NAMESPACE::exp, braid::kernels::HWY_NAMESPACE::for_each_vector;
 using braid::kernels::HWY_NAMESPACE::transform;
 
@@ -37,7 +33,7 @@ void read(const Tensor& key_in, const std::vector<Tensor>& states, double eps, T
     for (std::int64_t t = begin; t < end; ++t) {
       T *weights = saved + 3 * t * s.n, *z = weights + s.n, *rstd = z + s.n;
       for (std::size_t i = 0; i < v.size(); ++i) {
-        inner_products(1, 1, s.channels, v[i] + t * s.channels, key, z + i, 1);
+        inner_products(1, 1, s.channels, v[i] + t * s.channels, key, z + i);
         inverse_rms_of(1, s.channels, v[i] + t * s.channels, eps, rstd + i);
         z[i] *= rstd[i];
       }
@@ -78,7 +74,7 @@ void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& 
       const T *weights = saved + 3 * t * s.n, *z = weights + s.n, *rstd = z + s.n;
       const std::int64_t row = t * s.channels;
       const S* dy = all_dy + row;
-      for (std::size_t i = 0; i < v.size(); ++i) inner_products(1, 1, s.channels, dy, v[i] + row, &p[i], 1);
+      for (std::size_t i = 0; i < v.size(); ++i) inner_products(1, 1, s.channels, dy, v[i] + row, &p[i]);
       const T mean = std::inner_product(weights, z, p.begin(), T{0});
       for (std::size_t i = 0; i < v.size(); ++i) {
         const T a = weights[i] * (p[i] - mean) * rstd[i], pull = -a * z[i] * rstd[i] / static_cast<T>(s.channels);

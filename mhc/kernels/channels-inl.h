@@ -15,6 +15,7 @@
 
 #include <hwy/cache_control.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/kernels/tiles.h>
 
@@ -79,6 +80,9 @@ void copy_non_temporal(std::int64_t count, const T* from, T* to) {
 Store store_for(const auto* result, std::int64_t size, std::int64_t channels) {
   return non_temporal(result, size, channels) ? Store::non_temporal : Store::cached;
 }
+
+/// A place in an array that need not be there; null if it is not.
+auto* at(auto* data, std::int64_t offset) { return data == nullptr ? nullptr : data + offset; }
 
 /// Prefetches the `count` elements of the next token while this one is worked on: rows are too short for the
 /// hardware prefetcher. It pays where the kernel passes over a token more than once; single passes are faster without.

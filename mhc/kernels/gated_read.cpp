@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include <braid/core/kernels/scratch.h>
 #include <braid/core/products/gemm.h>
-#include <braid/mhc/kernels/tiles.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/gated_read.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 
@@ -17,7 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::Buffer, braid::kernels::In, braid::kernels::Out, braid::kernels::Scratch;
 using braid::kernels::HWY_NAMESPACE::for_each_vector, braid::kernels::HWY_NAMESPACE::sigmoid;
 using braid::kernels::HWY_NAMESPACE::transform;
 
@@ -163,7 +159,7 @@ void normalize_vjp(std::int64_t channels, const T* x, T rstd, const T* norm, con
                    T* dnorm) {
   const hn::ScalableTag<T> d;
   T product = 0;
-  inner_products(1, 1, channels, dnormed, normed, &product, 1);
+  inner_products(1, 1, channels, dnormed, normed, &product);
   const T pull = rstd * rstd * product / static_cast<T>(channels);
   for_each_vector(d, channels, [=](std::int64_t c, auto part) HWY_ATTR {
     const auto v = part.load(d, x + c), g = hn::Mul(hn::Set(d, rstd), part.load(d, dnormed + c));
@@ -206,7 +202,7 @@ void vjp(const GatedRead& in, const GatedSaved& saved, const Tensor& du_in, cons
       const std::int64_t at = (t - begin) * width;
       gated_sum_vjp(n, channels, share, du + t * channels, tile.normed + at, tile.gates + at, dx + t * width);
     }
-    gate_logits_vjp(s, up, count, z + begin * rows, s.writes ? dpost + begin * n : nullptr, tile);
+    gate_logits_vjp(s, up, count, z + begin * rows, at(dpost, begin * n), tile);
     gemm_serial<T>({.m = count,
                     .n = width,
                     .k = rows,

@@ -1,19 +1,14 @@
 #include <braid/mhc/kernels/group_mix.h>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/group_mix.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using braid::kernels::In, braid::kernels::Out;
 
 template <class T>
 void mix_groups(const GroupMix& in, Tensor& out) {
@@ -24,7 +19,7 @@ void mix_groups(const GroupMix& in, Tensor& out) {
     for (std::int64_t t = begin; t < end; ++t) {
       const T* f = all_f + t * s.width();
       prefetch(f + s.width(), s.width());
-      if (all_x != nullptr) prefetch(all_x + (t + 1) * s.width(), s.width());
+      prefetch(at(all_x, (t + 1) * s.width()), s.width());
       T* y = all_y + t * s.width();
       for (std::int64_t i = 0; i < s.n; ++i)
         mix(1, 1, s.channels, {scale + i, 0, 0}, f + i * s.channels, {}, y + i * s.channels);
@@ -45,11 +40,11 @@ void vjp(const GroupMix& in, const Tensor& cotangent, GroupMix& d) {
       prefetch(dy + s.width(), s.width());
       prefetch(f + s.width(), s.width());
       for (std::int64_t at = 0, i = 0; i < s.n; ++i, at += s.channels) {
-        inner_products<true>(1, 1, s.channels, dy + at, f + at, sums + i, 1);
+        inner_products<true>(1, 1, s.channels, dy + at, f + at, sums + i);
         mix(1, 1, s.channels, {scale + i, 0, 0}, dy + at, {}, df + t * s.width() + at);
       }
       if (x == nullptr) continue;
-      inner_products<true>(s.n, s.n, s.channels, dy, x + t * s.width(), sums + s.n, s.n);
+      inner_products<true>(s.n, s.n, s.channels, dy, x + t * s.width(), sums + s.n);
       mix(s.n, s.n, s.channels, {mixing, 1, s.n}, dy, {}, dx + t * s.width());
     }
   };

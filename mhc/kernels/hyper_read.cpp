@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/hyper_read.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
@@ -17,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::In, braid::kernels::Out, braid::kernels::HWY_NAMESPACE::transform;
+using braid::kernels::HWY_NAMESPACE::transform;
 
 std::int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
 
@@ -39,7 +36,7 @@ void read(const HyperRead& in, double eps, HyperSaved& saved, Tensor& result) {
       const S* x = all_x + t * width;
       T *s = all_s + t * m, *rstd = all_rstd + t * n;
       prefetch(x + width, width);
-      inner_products(n + 2, n, channels, theta, x, s, n);
+      inner_products(n + 2, n, channels, theta, x, s);
       inverse_rms_of(n, channels, x, eps, rstd);
       for (std::int64_t e = 0; e < m; ++e) s[e] *= rstd[e % n];
     }
@@ -83,15 +80,14 @@ void vjp(const HyperRead& in, const HyperSaved& saved, const Tensor& du_in, cons
     T *ds = map_cotangents.data(), *pull = pulls.data(), *scratch = streams.data();
     transform(kTanh, (end - begin) * m, tanh_s.data(), all_s + begin * m);
     for (std::int64_t t = begin; t < end; ++t) {
-      const S *x = all_x + t * width, *du = all_du == nullptr ? nullptr : all_du + t * channels;
-      const S* dy = all_dy == nullptr ? nullptr : all_dy + t * width;
+      const S *x = all_x + t * width, *du = at(all_du, t * channels), *dy = at(all_dy, t * width);
       const T *s = all_s + t * m, *rstd = all_rstd + t * n, *h = maps + t * m;
       prefetch(x + width, width);
-      if (dy != nullptr) prefetch(dy + width, width);
+      prefetch(at(dy, width), width);
       std::fill_n(ds, m, T{0});  // dh: <du, x_i> | dh_post | <dy_i, x_j>
-      if (du != nullptr) inner_products(n, 1, channels, x, du, ds, 1);
+      if (du != nullptr) inner_products(n, 1, channels, x, du, ds);
       if (dh_post != nullptr) std::copy_n(dh_post + t * n, n, ds + n);
-      if (dy != nullptr) inner_products(n, n, channels, dy, x, ds + 2 * n, n);
+      if (dy != nullptr) inner_products(n, n, channels, dy, x, ds + 2 * n);
       tanh_vjp(sizes, alpha, tanh_s.data() + (t - begin) * m, ds, sums + thetas, sums + thetas + 3);
       std::fill_n(pull, n, T{0});
       for (std::int64_t e = 0; e < m; ++e) {

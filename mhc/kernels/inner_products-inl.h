@@ -129,15 +129,13 @@ T sum_of_squares(std::int64_t n, std::int64_t channels, const S* x) {
   return total;
 }
 
-/// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`
-/// apart.
+/// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m].
 template <bool accumulate = false, class G, class X, class T = Compute<X>>
-void inner_products(std::int64_t n, std::int64_t m, std::int64_t channels, const G* g, const X* x, T* products,
-                    std::int64_t row_step) {
+void inner_products(std::int64_t n, std::int64_t m, std::int64_t channels, const G* g, const X* x, T* products) {
   by_groups<4, true>(n, [=](auto rows, std::int64_t i) {
     by_groups<kColumnsAtOnce<hn::ScalableTag<T>>, true>(m, [=](auto columns, std::int64_t j) {
-      products_of_rows<decltype(rows)::value, decltype(columns)::value>(
-          channels, g + i * channels, x + j * channels, accumulate, products + i * row_step + j, row_step);
+      products_of_rows<decltype(rows)::value, decltype(columns)::value>(channels, g + i * channels, x + j * channels,
+                                                                        accumulate, products + i * m + j, m);
     });
   });
 }

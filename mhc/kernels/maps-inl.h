@@ -31,14 +31,16 @@ class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
   using typename Base::V;
 
  public:
-  MapLanes(const MHCSizes& sizes, const MHCParams<T>& params)
+  MapLanes(const MHCSizes& sizes, const MHCRead& in)
       : Base(sizes.mixing),
         sizes_(sizes),
-        params_(params),
+        kernels_(sizes.mixing.family().kernels().template of<T>()),
+        alpha_(In{in.alpha}),
+        bias_(In{in.bias}),
         column_rows_(sizes.columns()),
         map_rows_(sizes.maps()),
-        buffer_(hwy::AllocateAligned<T>(static_cast<std::size_t>(
-            3 * column_rows_.size() + 2 * map_rows_.size() + (2 + params.mixing.workspace(sizes.mixing)) * lanes()))),
+        buffer_(hwy::AllocateAligned<T>(static_cast<std::size_t>(3 * column_rows_.size() + 2 * map_rows_.size() +
+                                                                 (2 + kernels_.workspace(sizes.mixing)) * lanes()))),
         logits_(buffer_.get()),
         normed_(logits_ + column_rows_.size()),
         dlogits_(normed_ + column_rows_.size()),
@@ -61,7 +63,7 @@ class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
           e < n() ? hn::Add(s, set(sizes_.pre_eps)) : hn::MulAdd(set(sizes_.post_magnitude), s, set(sizes_.post_eps)));
     }
     for (std::int64_t e = gates; e < 2 * n(); ++e) store(maps_, e, hn::Zero(d_));
-    params_.mixing.forward(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), workspace_);
+    kernels_.forward(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), workspace_);
     map_rows_.unpack(maps_, count, maps);
   }
 
@@ -78,8 +80,8 @@ class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
       const V s = sigmoid(d_, load(logits_, e)), slope = hn::Mul(s, hn::Sub(one, s));
       store(dlogits_, e, hn::Mul(load(dmaps_, e), e < n() ? slope : hn::Mul(set(sizes_.post_magnitude), slope)));
     }
-    params_.mixing.vjp(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), dmaps_ + 2 * n() * lanes(),
-                       dlogits_ + gates * lanes(), workspace_);
+    kernels_.vjp(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), dmaps_ + 2 * n() * lanes(),
+                 dlogits_ + gates * lanes(), workspace_);
     const V inverse_r = load(inverse_r_, 0);
     V sum = hn::Zero(d_);  // sum of alpha dh z / r
     V of_group[3];
@@ -100,7 +102,7 @@ class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
 
  private:
   std::int64_t columns() const { return sizes_.columns(); }
-  V alpha(std::int64_t column) const { return hn::Set(d_, params_.alpha[sizes_.group(column)]); }
+  V alpha(std::int64_t column) const { return hn::Set(d_, alpha_[sizes_.group(column)]); }
 
   /// Adds the lanes of v to a sum, 16 bytes after the other: how many tokens a vector holds does not change the bits.
   void add_tokens(V v, T& sum) const {
@@ -123,12 +125,13 @@ class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
     for (std::int64_t e = 0; e < columns(); ++e) {
       const V v = hn::Mul(load(normed_, e), inverse);
       store(normed_, e, v);
-      store(logits_, e, hn::MulAdd(alpha(e), v, hn::Set(d_, params_.bias[e])));
+      store(logits_, e, hn::MulAdd(alpha(e), v, hn::Set(d_, bias_[e])));
     }
   }
 
   const MHCSizes& sizes_;
-  const MHCParams<T>& params_;
+  const mixings::Kernels<T> kernels_;
+  const T *alpha_, *bias_;  // [groups], [columns]
   const mixings::HWY_NAMESPACE::LanePacking<T> column_rows_, map_rows_;
   hwy::AlignedFreeUniquePtr<T[]> buffer_;
   T *logits_, *normed_, *dlogits_;  // [columns, lanes]

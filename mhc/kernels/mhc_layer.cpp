@@ -2,20 +2,15 @@
 
 #include <vector>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_layer.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using braid::kernels::In, braid::kernels::Out;
 
 /// f = u scale weight
 template <class T>
@@ -52,7 +47,7 @@ void norm_vjp(std::int64_t channels, const T* u, T rstd, const T* weight, T* df,
   T dot = 0;
   for (std::int64_t c = 0; c < channels; ++c) dweight[c] += df[c] * u[c] * rstd;
   for (std::int64_t c = 0; c < channels; ++c) df[c] *= weight[c];
-  inner_products(1, 1, channels, df, u, &dot, 1);
+  inner_products(1, 1, channels, df, u, &dot);
   const T pull = rstd * rstd * rstd * dot / static_cast<T>(channels);
   for (std::int64_t c = 0; c < channels; ++c) df[c] = rstd * df[c] - u[c] * pull;
 }
@@ -75,12 +70,12 @@ void vjp(const MHCLayer& in, const Tensor& rstds, const Tensor& cotangent, MHCLa
       prefetch(dy + width, width);
       mix(1, n, channels, {h_pre, 0, 1}, x, {}, u.data());
       scale_channels(channels, u.data(), rstd[t], weight, f.data());
-      inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);
-      inner_products<true>(n, n, channels, dy, x, sums + 2 * n, n);
+      inner_products<true>(n, 1, channels, dy, f.data(), sums + n);
+      inner_products<true>(n, n, channels, dy, x, sums + 2 * n);
       T* du = f.data();
       mix(1, n, channels, {h_post, 0, 1}, dy, {}, du);
       norm_vjp(channels, u.data(), rstd[t], weight, du, sums + n * (n + 2));
-      inner_products<true>(n, 1, channels, x, du, sums, 1);
+      inner_products<true>(n, 1, channels, x, du, sums);
       mix_to(where, kFromZero, n, n, channels, {h_res, 1, n}, dy, Outer<T>{h_pre, du}, dx + t * width);
     }
     hwy::FlushStream();

@@ -3,7 +3,7 @@
 
 #include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
-#include <braid/mhc/mixings/detail/family.h>
+#include <braid/mhc/mixings/mixing.h>
 
 namespace braid::mhc::kernels {
 
@@ -25,63 +25,35 @@ struct MHCSizes {
   std::int64_t groups() const { return group(columns() - 1) + 1; }
 };
 
-template <class T>
-struct MHCParams {
-  mixings::Kernels<T> mixing;
-  const T* phi;    // [nC, columns]
-  const T* alpha;  // [groups]: pre, post, mixing
-  const T* bias;   // [columns]
-};
-
-/// The pending write of the connection before, of any kind: y = H_res x + H_post^T f. All null without one.
-template <class T>
-struct MHCWrite {
-  const T* x = nullptr;                       // [tokens, n, C]; not read by the vjp
-  StreamMap<const Compute<T>> h_post, h_res;  // [n], [n, n]; the vjp does not read h_res
-  const T* f = nullptr;                       // [tokens, C]
-};
-
-/// One pass over tiles of tokens that stay in cache: the pending write, then z = x_flat phi,
-/// r = sqrt(mean(x_flat^2) + eps), the maps, and the layer's input u = H_pre x. With `pre` given, u is read by it
-/// (single pass, arXiv:2609.19969), and H_pre is for the next read.
-template <class T>
+/// The streams and the parameters of their maps, or the gradients of these; h_post, h_res and f are those of the
+/// pending write of the connection before, of any kind: y = H_res x + H_post^T f. Contiguous, but for the step from
+/// token to token of the maps.
 struct MHCRead {
-  MHCSizes sizes;
-  MHCParams<Compute<T>> params;
-  MHCWrite<T> before;
-  StreamMap<const Compute<T>> pre;  // [n]; null: read by H_pre
-  const T* x;                       // [tokens, n, C]; null with a pending write, whose result is then read
-  T* written;                       // [tokens, n, C], the result of the pending write; null without one
-  Compute<T>*z, *r, *maps;          // [tokens, columns], [tokens], [tokens, maps]
-  T* u;                             // [tokens, C]
+  Tensor phi, alpha, bias;                 // [nC, columns], [groups]: pre, post, mixing, [columns]
+  Tensor pre;                              // [n], with leading axes or without; undefined: read by H_pre
+  Tensor x;                                // [..., n, C]
+  Tensor h_res = {}, h_post = {}, f = {};  // [n, n], [n], as pre, and [..., C]; undefined without a pending write
 };
 
-/// The vjp, in one pass over x and dy: dx is the cotangent of the streams that were read, with the terms of this
-/// connection's own write. Null cotangents are zero. dh_post and df of the write before follow from dx; the read that
-/// computed its maps adds the terms of its x and H_res. The gradients of the parameters are summed group by group, then
-/// in the order of the groups.
-template <class T>
-struct MHCReadVjp {
-  MHCSizes sizes;
-  MHCParams<Compute<T>> params;
-  MHCWrite<T> before;
-  StreamMap<const Compute<T>> pre;    // as given
-  const T* x;                         // as read
-  const Compute<T>*z, *r, *maps;      // the results of the forward pass
-  const T *dy, *du;                   // [tokens, n, C] of this connection's write, [tokens, C]
-  const Compute<T>*dh_pre, *dh_post;  // [tokens, n]; dh_pre only where `pre` is given
-  T* dx;                              // [tokens, n, C]; may be dy itself when n <= 4
-  Compute<T>* dpre;                   // [tokens, n] for any step of `pre`; unused without it
-  Compute<T>*dphi, *dalpha, *dbias;   // [nC, columns], [groups], [columns]
-  Compute<T>* dh_post_before;         // [tokens, n] for any step of h_post; unused without a write
-  T* df_before;                       // [tokens, C]; unused without a write
+/// What the vjp needs again.
+struct MHCSaved {
+  Tensor z, r, maps;  // [..., columns], [...], [..., n + 2, n]
 };
 
 /// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.
 template <class T>
 struct MHCReadKernels {
-  void (*read)(const MHCRead<T>&);
-  void (*vjp)(const MHCReadVjp<T>&);
+  /// One pass over tiles of tokens that stay in cache: the pending write, then z = x_flat phi,
+  /// r = sqrt(mean(x_flat^2) + eps), the maps, and the layer's input u = H_pre x, of the `written` streams where there
+  /// is a write. With `pre` given, u is read by it (single pass, arXiv:2609.19969), and H_pre is for the next read.
+  void (*read)(const MHCSizes&, const MHCRead&, MHCSaved& saved, Tensor& written, Tensor& u);
+  /// The vjp, in one pass over x, the streams that were read, and dy: dx is their cotangent, with the terms of this
+  /// connection's own write. It may be dy itself when n <= 4. Undefined cotangents are zero; dh_pre is one only where
+  /// `pre` is given. dpre and dh_post, [tokens, n] for any step of the maps, and df follow from dx; the read that
+  /// computed the maps of the write before adds the terms of its x and H_res. The gradients of the parameters are
+  /// summed group by group, then in the order of the groups.
+  void (*vjp)(const MHCSizes&, const MHCRead&, const MHCSaved&, const Tensor& du, const Tensor& dy,
+              const Tensor& dh_pre, const Tensor& dh_post, MHCRead& gradients);
 };
 
 braid::kernels::Tables<MHCReadKernels> mhc_read_kernels();

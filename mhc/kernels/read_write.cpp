@@ -1,19 +1,14 @@
 #include <braid/mhc/kernels/read_write.h>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/read_write.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using braid::kernels::In, braid::kernels::Out;
 
 template <class S>
 void read(const Tensor& map, const Tensor& streams, Tensor& result) {
@@ -26,8 +21,6 @@ void read(const Tensor& map, const Tensor& streams, Tensor& result) {
       mix(1, s.n, s.channels, {h_pre.at(t), 0, 1}, x + t * s.width(), {}, u + t * s.channels);
   });
 }
-
-auto* at(auto* data, std::int64_t offset) { return data == nullptr ? nullptr : data + offset; }
 
 template <class S>
 void write(const Tensor& res, const Tensor& post, const Tensor& streams, const Tensor& output, Tensor& result) {
@@ -67,10 +60,10 @@ void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& wr
       const S *du = at(all_du, t * channels), *dy = at(all_dy, t * dy_width), *x = at(all_x, t * width);
       prefetch(at(all_x, (t + 1) * width), width);
       prefetch(at(all_dy, (t + 1) * dy_width), dy_width);
-      if (du != nullptr && dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, dh_pre.at(t), 1);
-      if (dy != nullptr && dh_res.data != nullptr) inner_products<true>(rows, n, channels, dy, x, dh_res.at(t), n);
+      if (du != nullptr && dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, dh_pre.at(t));
+      if (dy != nullptr && dh_res.data != nullptr) inner_products<true>(rows, n, channels, dy, x, dh_res.at(t));
       if (dy != nullptr && dh_post.data != nullptr)
-        inner_products<true>(n, 1, channels, dy, f + t * channels, dh_post.at(t), 1);
+        inner_products<true>(n, 1, channels, dy, f + t * channels, dh_post.at(t));
       if (df != nullptr) mix(1, rows, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
       if (dx != nullptr)
         mix_to(where, kFromZero, n, rows, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);

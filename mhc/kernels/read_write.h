@@ -5,6 +5,8 @@
 
 namespace braid::mhc::kernels {
 
+using braid::kernels::In, braid::kernels::Out;
+
 struct StreamSizes {
   std::int64_t tokens, n, channels;
 
@@ -41,8 +43,8 @@ struct MapArgument {
     return {Argument{map}, map.defined() ? step_of(map, axes) : 0};
   }
 };
-using MapIn = MapArgument<braid::kernels::In, const Tensor>;
-using MapOut = MapArgument<braid::kernels::Out, Tensor>;
+using MapIn = MapArgument<In, const Tensor>;
+using MapOut = MapArgument<Out, Tensor>;
 
 /// The inputs of a read and a write, or their gradients; undefined where there is none or it is unused. Contiguous, but
 /// for the step from token to token of the maps.

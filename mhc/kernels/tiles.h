@@ -10,6 +10,8 @@
 
 namespace braid::mhc::kernels {
 
+using braid::kernels::Buffer, braid::kernels::Scratch;
+
 /// Tokens (or elements) cut into tiles of `size`: the unit of work of a thread and of partial sums.
 struct Tiles {
   std::int64_t total, size;
@@ -48,7 +50,7 @@ template <class T, class F, class Use>
 void sum_over_tiles(const Tiles& tiles, std::int64_t width, F&& f, Use&& use) {
   const std::int64_t count = std::max<std::int64_t>(1, tiles.count());
   const std::int64_t stride = braid::kernels::round_up(width, 16);  // 64-byte aligned like the buffer
-  braid::kernels::Buffer<T> rows(count * stride);                   // [tiles, stride]
+  Buffer<T> rows(count * stride);                                   // [tiles, stride]
   T* const data = rows.data();
   if (tiles.total == 0) std::fill_n(data, stride, T{0});
   tiles.for_each([&](std::int64_t begin, std::int64_t end) {

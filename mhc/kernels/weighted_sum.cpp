@@ -2,20 +2,15 @@
 
 #include <algorithm>
 
-#include <braid/mhc/kernels/tiles.h>
-
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/weighted_sum.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using braid::kernels::In, braid::kernels::Out;
 
 /// Tiles of 256 KiB of elements.
 template <class T>
@@ -58,7 +53,7 @@ void vjp(const Tensor& weights_in, const std::vector<Tensor>& states_in, std::ve
     for_rows(first, last, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       const T* dy = all_dy + begin;
       for (std::size_t k = 0; k < states.size(); ++k) {
-        if (dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, states[k] + begin, sums + k, 1);
+        if (dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, states[k] + begin, sums + k);
         if (dstates[k] != nullptr) mix(1, 1, end - begin, {weights + k, 0, 0}, dy, {}, dstates[k] + begin);
       }
     });

@@ -55,9 +55,16 @@ class CayleyLanes : public Lanes<D, kN> {
     }
   }
 
-  /// With R = I + Q = 2 P, dA = -R^T dQ R^T / 2, and a logit has dA_ij - dA_ji.
-  void inverse_vjp(const T* r, const T* dq, T* dlogits, T* product) const {
+  /// Q
+  void rotation(const T* logits, T* q, T* column) const {
+    inverse(logits, q, column);
+    scale_and_shift(q, 2, -1, q);
+  }
+
+  /// With R = I + Q = 2 P, dA = -R^T dQ R^T / 2, and a logit has dA_ij - dA_ji. r may be q.
+  void rotation_vjp(const T* q, const T* dq, T* dlogits, T* r, T* product) const {
     const std::int64_t m = size();
+    scale_and_shift(q, 1, 1, r);
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < m; ++j) {
         V sum = set(0);
@@ -75,6 +82,7 @@ class CayleyLanes : public Lanes<D, kN> {
       }
   }
 
+ private:
   /// to = factor from + shift I; may be in place.
   void scale_and_shift(const T* from, double factor, double shift, T* to) const {
     for (std::int64_t i = 0; i < size(); ++i)
@@ -84,7 +92,6 @@ class CayleyLanes : public Lanes<D, kN> {
       }
   }
 
- private:
   std::int64_t above_diagonal(std::int64_t i, std::int64_t j) const { return i * (2 * size() - i - 1) / 2 + j - i - 1; }
 
   /// Logits count up to a bound, beyond which products of them would swallow the 1 in I + A, and at last overflow.

@@ -13,7 +13,7 @@ namespace {
 template <class D, int kN>
 class Cayley : public CayleyLanes<D, kN, kN> {
   using Base = CayleyLanes<D, kN, kN>;
-  using Base::inverse, Base::inverse_vjp, Base::lanes, Base::n, Base::scale_and_shift;
+  using Base::lanes, Base::n, Base::rotation, Base::rotation_vjp;
   using typename Base::T;
 
  public:
@@ -21,14 +21,10 @@ class Cayley : public CayleyLanes<D, kN, kN> {
 
   std::int64_t workspace() const { return 2 * n() * n(); }
 
-  void forward(const T* logits, T* h, T* workspace) const {
-    inverse(logits, h, workspace);
-    scale_and_shift(h, 2, -1, h);
-  }
+  void forward(const T* logits, T* h, T* workspace) const { rotation(logits, h, workspace); }
 
   void vjp(const T*, const T* h, const T* dh, T* dlogits, T* workspace) const {
-    scale_and_shift(h, 1, 1, workspace);
-    inverse_vjp(workspace, dh, dlogits, workspace + n() * n() * lanes());
+    rotation_vjp(h, dh, dlogits, workspace, workspace + n() * n() * lanes());
   }
 };
 
@@ -40,19 +36,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
 /// The column of A above the diagonal entry (k, k): [.., k, 1].
-Var column(const Var& logits, std::int64_t size, std::int64_t k) {
+static Var column(const Var& logits, std::int64_t size, std::int64_t k) {
   Tensor ids({k}, DType::i32);
   for (std::int64_t i = 0; i < k; ++i)
     ids.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(i * (2 * size - i - 1) / 2 + k - i - 1);
   return expand_dims(index_select(logits, -1, ids), -1);
 }
-
-}  // namespace
 
 /// The inverse of I + A grows by one row and column after the other; cayley-inl.h has the formula and the bound.
 Var cayley_rotation(const Var& logits, std::int64_t size) {

@@ -54,11 +54,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   std::vector<std::int32_t> order;
   for (std::int64_t i = 0; i < m.n(); ++i)
     for (std::int64_t j = 0; j < m.n(); ++j) order.push_back(static_cast<std::int32_t>((j - i + m.n()) % m.n()));
@@ -67,8 +66,6 @@ Var composed(const Var& logits, const Mixing& m) {
   const Var c = gamma * softmax(logits) + (1 - gamma) * select(eye(m.n(), logits.dtype()), 0, 0);
   return square(index_select(c, -1, ids), m.n());
 }
-
-}  // namespace
 
 /// Mixtures of cyclic shifts (github.com/contactsebi/circulant-hyper-connections): `H_ij = c_(j - i) mod n`,
 /// `c = (1 - gamma) e_0 + gamma softmax(l)`. Doubly stochastic to rounding; all commute, the discrete Fourier transform

@@ -24,8 +24,7 @@ struct Line {
 template <class D, int kN>
 class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
   using Base = CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1>;
-  using Base::inverse, Base::inverse_vjp, Base::lanes, Base::load, Base::n, Base::scale_and_shift, Base::set;
-  using Base::size, Base::store;
+  using Base::inverse, Base::lanes, Base::load, Base::n, Base::rotation_vjp, Base::set, Base::size, Base::store;
   using typename Base::T, typename Base::V;
 
  public:
@@ -50,8 +49,7 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
     T *r = workspace, *dq = vector(r, n() * n()), *product = vector(dq, n() * n());
     project(h, r, product);
     project(dh, dq, product);
-    scale_and_shift(r, 1, 1, r);
-    inverse_vjp(r, dq, dlogits, product);
+    rotation_vjp(r, dq, dlogits, r, product);
   }
 
  private:
@@ -96,11 +94,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   Tensor basis = zeros({m.n(), m.n() - 1}, DType::f64);
   double* u = basis.mutable_data<double>();
   for (std::int64_t k = 1; k < m.n(); ++k) {
@@ -111,8 +108,6 @@ Var composed(const Var& logits, const Mixing& m) {
   const Var rotated = matmul(matmul(helmert, cayley_rotation(logits, m.n() - 1)), transpose(helmert));
   return rotated + 1 / static_cast<double>(m.n());
 }
-
-}  // namespace
 
 /// Rotations that keep the mean of the streams (IsoHC, named in arXiv:2609.02672): `H = E diag(1, Q) E^T`, where the
 /// first column of E is 1/sqrt(n), the others are Helmert's basis of the differences, and Q is the Cayley rotation of

@@ -85,11 +85,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   const Shape lead = logits.shape().without(-1);
   const Tensor rows = Tensor::of<std::int32_t>({4}, {0, 1, 1, 0});
   Var h = ones(lead.concat({1, 1}), logits.dtype());
@@ -101,12 +100,6 @@ Var composed(const Var& logits, const Mixing& m) {
   return h;
 }
 
-std::int64_t logits_for(std::int64_t n, const MixingSettings&) {
-  return 2 * (std::bit_width(static_cast<std::uint64_t>(n)) - 1);
-}
-
-}  // namespace
-
 /// KromHC, arXiv:2601.21579: the Kronecker product of log2(n) mixtures of identity and swap,
 /// `H = U_1 (x) U_2 (x) .., U = [[p, 1 - p], [1 - p, p]], (p, 1 - p) = softmax(l, l')`. Doubly stochastic to rounding,
 /// symmetric, and all commute; no cycle of more than two streams. Starts 6.7e-4 from the identity at n = 4.
@@ -115,7 +108,8 @@ extern constinit const Family kronecker = {
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n = 1, 2, 4, 8, ..",
     .exists = [](std::int64_t n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); },
-    .logits = logits_for,
+    .logits = [](std::int64_t n,
+                 const MixingSettings&) { return std::int64_t{2} * std::countr_zero(static_cast<std::uint64_t>(n)); },
     .identity = [](std::int64_t, std::int64_t k) { return k % 2 == 0 ? 8.0 : 0.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },

@@ -46,6 +46,13 @@ class Lanes {
   /// 0, but NaN for NaN and infinities.
   static HWY_INLINE V poison(V v) { return hn::Sub(v, v); }
 
+  /// 0, but NaN where one of logits x [n n] is NaN or infinite: -inf would be an ordinary logit, weight 0.
+  V nan_unless_finite(const T* x) const {
+    V sum = hn::Zero(d_);
+    for (std::int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, poison(load(x, e)));
+    return sum;
+  }
+
   /// y <- softmax(l) over `count` entries from `first` on; NaN when one is NaN or infinite.
   HWY_INLINE void softmax(const T* l, std::int64_t first, std::int64_t count, T* y) const {
     V top = load(l, first), sum = hn::Zero(d_);

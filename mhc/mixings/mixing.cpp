@@ -97,28 +97,17 @@ BRAID_DISPATCH(braid::mhc::mixings, static braid::kernels::Tables<BatchKernels> 
 namespace braid::mhc {
 namespace {
 
-const mixings::Family* family_of(std::string_view name, std::int64_t n) {
+const mixings::Family* family_of(std::string_view name, std::int64_t n, const MixingSettings& s) {
   const auto all = mixings::families();
   const auto found = std::ranges::find(all, name, &mixings::Family::name);
   check_value(found != all.end(), "Mixing: name must be one of {} but is '{}'", fmt::join(mixing_names(), ", "), name);
   check_value(n >= 1, "Mixing: streams must be >= 1 but is {}", n);
   check_value((*found)->exists(n), "Mixing: {} supports {} but n is {}", name, (*found)->sizes, n);
-  return *found;
-}
-
-const MixingSettings& checked(const MixingSettings& s) {
   check_value(s.iterations >= 1, "Mixing: iterations must be >= 1 but is {}", s.iterations);
   check_value(s.eps >= 0, "Mixing: eps must be >= 0 but is {}", s.eps);
   check_value(s.gamma >= 0 && s.gamma <= 1, "Mixing: gamma must be in [0, 1] but is {}", s.gamma);
   check_value(s.block >= 1 && s.block <= 64, "Mixing: block must be in [1, 64] but is {}", s.block);
-  return s;
-}
-
-Tensor forward(const Mixing& mixing, const Tensor& logits_in) {
-  const Tensor logits = logits_in.contiguous();
-  Tensor h(logits.shape().without(-1).concat({mixing.n(), mixing.n()}), logits.dtype());
-  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&](const auto& batch) { batch.forward(mixing, logits, h); });
-  return h;
+  return *found;
 }
 
 Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, const Tensor& cotangent) {
@@ -132,7 +121,7 @@ Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, 
 }  // namespace
 
 Mixing::Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings)
-    : family_(family_of(name, n)), n_(n), logits_(family_->logits(n, checked(settings))), settings_(settings) {}
+    : family_(family_of(name, n, settings)), n_(n), logits_(family_->logits(n, settings)), settings_(settings) {}
 
 std::string_view Mixing::name() const { return family_->name; }
 
@@ -148,7 +137,9 @@ Var Mixing::operator()(const Var& logits) const {
     // An empty sum takes the place of no logits on the tape.
     return logits_ > 0 ? h : h + expand_dims(sum(logits, {-1}, true), -1);
   }
-  const Tensor h = forward(*this, logits.value());
+  const Tensor l = logits.value().contiguous();
+  Tensor h(l.shape().without(-1).concat({n_, n_}), l.dtype());
+  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&](const auto& batch) { batch.forward(*this, l, h); });
   return record(family_->name.data(), h, {logits},
                 [mixing = *this, z = logits.value(), h](const Tensor& dh) { return backward(mixing, z, h, dh); });
 }

@@ -38,16 +38,14 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// t [n n] of logits r [n n], with column sums exact to `tolerance` or as far as rounding allows.
   void forward(const double* r, double tolerance, double* t, double* workspace) const {
     const Memory m = memory(workspace);
-    V largest = hn::Zero(d_), poison = hn::Zero(d_);
-    for (std::int64_t e = 0; e < n() * n(); ++e) {
-      largest = hn::Max(largest, hn::Abs(load(r, e)));
-      poison = hn::Add(poison, hn::Sub(load(r, e), load(r, e)));
-    }
+    V largest = hn::Zero(d_);
+    for (std::int64_t e = 0; e < n() * n(); ++e) largest = hn::Max(largest, hn::Abs(load(r, e)));
     for (std::int64_t i = 0; i < n(); ++i) Base::softmax(r, i * n(), n(), t);
     for (std::int64_t j = 0; j < n(); ++j) store(m.beta, j, hn::Zero(d_));
     const double eps = std::numeric_limits<double>::epsilon() * static_cast<double>(n());
     const V rounding = hn::MulAdd(largest, set(eps / 4), set(4 * eps));
     iterate(r, set(tolerance), hn::Max(rounding, set(tolerance)), t, m);
+    const V poison = Base::nan_unless_finite(r);
     for (std::int64_t e = 0; e < n() * n(); ++e) store(t, e, hn::Add(load(t, e), poison));
   }
 

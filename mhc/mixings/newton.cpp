@@ -38,9 +38,9 @@ class Newton : public Lanes<D, kN> {
     auto* r = reinterpret_cast<double*>(workspace);
     double *t = r + size(), *rest = t + size();
     for (std::int64_t part = 0; part < lanes(); part += wide_lanes()) {
-      widen(logits + part, r);
+      convert(logits + part, lanes(), r, wide_lanes());
       solver_.forward(r, kTolerance, t, rest);
-      narrow(t, h + part);
+      convert(t, wide_lanes(), h + part, lanes());
     }
   }
 
@@ -48,10 +48,10 @@ class Newton : public Lanes<D, kN> {
     auto* t = reinterpret_cast<double*>(workspace);
     double *g = t + size(), *rest = g + size();
     for (std::int64_t part = 0; part < lanes(); part += wide_lanes()) {
-      widen(h + part, t);
-      widen(dh + part, g);
+      convert(h + part, lanes(), t, wide_lanes());
+      convert(dh + part, lanes(), g, wide_lanes());
       solver_.vjp(t, g, rest);
-      narrow(g, dlogits + part);
+      convert(g, wide_lanes(), dlogits + part, lanes());
     }
   }
 
@@ -61,14 +61,9 @@ class Newton : public Lanes<D, kN> {
   static std::int64_t wide_lanes() { return static_cast<std::int64_t>(hn::Lanes(Wide())); }
   std::int64_t size() const { return n() * n() * wide_lanes(); }
 
-  void widen(const T* from, double* to) const {
-    for (std::int64_t e = 0; e < n() * n(); ++e, from += lanes(), to += wide_lanes())
-      std::copy_n(from, wide_lanes(), to);
-  }
-
-  void narrow(const double* from, T* to) const {
-    for (std::int64_t e = 0; e < n() * n(); ++e, from += wide_lanes(), to += lanes())
-      std::transform(from, from + wide_lanes(), to, [](double v) { return static_cast<T>(v); });
+  /// As many lanes of every entry as an f64 vector has.
+  void convert(const auto* from, std::int64_t from_step, auto* to, std::int64_t to_step) const {
+    for (std::int64_t e = 0; e < n() * n(); ++e, from += from_step, to += to_step) std::copy_n(from, wide_lanes(), to);
   }
 
   EntropicProjection<kN> solver_;

@@ -15,8 +15,7 @@ namespace {
 template <class D, int kN>
 class Orthostochastic : public CayleyLanes<D, kN, 2 * kN> {
   using Base = CayleyLanes<D, kN, 2 * kN>;
-  using Base::inverse, Base::inverse_vjp, Base::lanes, Base::load, Base::n, Base::scale_and_shift, Base::set;
-  using Base::size, Base::store;
+  using Base::lanes, Base::load, Base::n, Base::rotation, Base::rotation_vjp, Base::set, Base::size, Base::store;
   using typename Base::T, typename Base::V;
 
  public:
@@ -26,7 +25,7 @@ class Orthostochastic : public CayleyLanes<D, kN, 2 * kN> {
   std::int64_t workspace() const { return 3 * size() * size(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
-    rotation(logits, workspace);
+    rotation(logits, workspace, workspace + size() * size() * lanes());
     for (std::int64_t i = 0; i < n(); ++i)
       for (std::int64_t j = 0; j < n(); ++j) {
         V sum = set(0);
@@ -42,7 +41,7 @@ class Orthostochastic : public CayleyLanes<D, kN, 2 * kN> {
   /// dQ = 2 / s times dH of its block times Q
   void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
     T *q = workspace, *dq = q + size() * size() * lanes(), *product = dq + size() * size() * lanes();
-    rotation(logits, q);
+    rotation(logits, q, product);
     for (std::int64_t i = 0; i < n(); ++i)
       for (std::int64_t j = 0; j < n(); ++j) {
         const V scaled = hn::Mul(set(2 / static_cast<double>(block())), load(dh, i * n() + j));
@@ -50,18 +49,11 @@ class Orthostochastic : public CayleyLanes<D, kN, 2 * kN> {
           for (std::int64_t b = j * block(); b < (j + 1) * block(); ++b)
             store(dq, a * size() + b, hn::Mul(scaled, load(q, a * size() + b)));
       }
-    scale_and_shift(q, 1, 1, q);
-    inverse_vjp(q, dq, dlogits, product);
+    rotation_vjp(q, dq, dlogits, q, product);
   }
 
  private:
   std::int64_t block() const { return kN != 0 ? 2 : this->mixing_.settings().block; }
-
-  /// Q [size, size], followed by scratch.
-  void rotation(const T* logits, T* q) const {
-    inverse(logits, q, q + size() * size() * lanes());
-    scale_and_shift(q, 2, -1, q);
-  }
 };
 
 braid::kernels::Tables<Kernels> tables() { return tables_of<Orthostochastic>(); }

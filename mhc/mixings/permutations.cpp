@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMost = 6;
 constexpr std::array<std::int64_t, kMost + 1> kFactorials = {1, 1, 2, 6, 24, 120, 720};
+constexpr std::int64_t factorial(std::int64_t n) { return kFactorials[static_cast<std::size_t>(n)]; }
 
 /// All permutations of kMost elements in lexicographic order. The first n! permute only the last n elements.
 constexpr auto kOrders = [] {
@@ -67,7 +68,7 @@ class Permutations : public Lanes<D, kN> {
   }
 
  private:
-  std::int64_t count() const { return kFactorials[static_cast<std::size_t>(n())]; }
+  std::int64_t count() const { return factorial(n()); }
   std::int64_t entry(std::int64_t k, std::int64_t i) const { return i * n() + column(n(), k, i); }
 };
 
@@ -79,14 +80,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-std::int64_t factorial(std::int64_t n) { return n == 0 ? 1 : n * factorial(n - 1); }
-
 /// Softmax times the permutation matrices [n!, n n].
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   std::vector<double> ones;
   std::vector<std::int64_t> columns(static_cast<std::size_t>(m.n()));
   std::iota(columns.begin(), columns.end(), 0);
@@ -99,8 +97,6 @@ Var composed(const Var& logits, const Mixing& m) {
   return reshape(matmul(reshape(softmax(logits), lead.concat({1, m.logits()})), matrices), lead.concat({m.n(), m.n()}));
 }
 
-}  // namespace
-
 /// mHC-lite, arXiv:2601.05732: `h = sum_k softmax(l)_k P_k`, a convex combination of all n! permutation matrices in
 /// lexicographic order, P_0 the identity. Doubly stochastic to rounding, and all of those matrices, by Birkhoff's
 /// theorem; but there are n! logits, so that n is at most 6.
@@ -108,8 +104,8 @@ extern constinit const Family permutations = {
     .name = "permutations",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "1 <= n <= 6 (n! logits)",
-    .exists = [](std::int64_t n) { return n <= 6; },
-    .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },
+    .exists = [](std::int64_t n) { return n <= HWY_NAMESPACE::kMost; },
+    .logits = [](std::int64_t n, const MixingSettings&) { return HWY_NAMESPACE::factorial(n); },
     .identity = [](std::int64_t, std::int64_t k) { return k == 0 ? 0.0 : -8.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },

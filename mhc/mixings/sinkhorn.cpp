@@ -76,7 +76,7 @@ enum class Lines { rows, columns };
 template <class D, int kN>
 class Sinkhorn : public Lanes<D, kN> {
   using Base = Lanes<D, kN>;
-  using Base::d_, Base::lanes, Base::load, Base::n, Base::poison, Base::store;
+  using Base::d_, Base::lanes, Base::load, Base::n, Base::nan_unless_finite, Base::store;
   using typename Base::T, typename Base::V;
 
  public:
@@ -163,13 +163,6 @@ class Sinkhorn : public Lanes<D, kN> {
   template <Lines lines>
   std::int64_t entry(std::int64_t line, std::int64_t k) const {
     return lines == Lines::rows ? line * n() + k : k * n() + line;
-  }
-
-  /// 0, but NaN where a logit is NaN or infinite: -inf would be an ordinary logit, weight 0.
-  V nan_unless_finite(const T* x) const {
-    V sum = hn::Zero(d_);
-    for (std::int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, poison(load(x, e)));
-    return sum;
   }
 
   template <Lines lines>
@@ -275,12 +268,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
 /// The axis that is normalized first, and the other.
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   const auto& [iterations, exact, eps, gamma, block] = m.settings();
   const int first = exact == Marginal::columns ? -1 : -2, second = -3 - first;
   if (eps != 0) {
@@ -295,8 +287,6 @@ Var composed(const Var& logits, const Mixing& m) {
     for (const int axis : {first, second}) log_p = log_softmax(log_p, axis);
   return exp(log_p);
 }
-
-}  // namespace
 
 /// Sinkhorn-Knopp, arXiv:2512.24880: exp(l), rows and columns normalized in turn. See ops/sinkhorn.h.
 extern constinit const Family sinkhorn = {

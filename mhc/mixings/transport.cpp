@@ -121,13 +121,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
 /// Row by row; columns[j] is the rest of column j. Where bounds are equal, as at logits 0, the gradient is that of the
 /// kernel, not the mean of both sides.
-Var composed(const Var& logits, const Mixing& m) {
+static Var composed(const Var& logits, const Mixing& m) {
   const auto n = static_cast<std::size_t>(m.n());
   const Var one = ones(logits.shape().without(-1), logits.dtype());
   std::vector<Var> columns(n, one), rows;
@@ -149,8 +148,6 @@ Var composed(const Var& logits, const Mixing& m) {
   rows.push_back(stack(columns, -1));
   return stack(rows, -2);
 }
-
-}  // namespace
 
 /// TBP, arXiv:2605.21724: (n - 1)^2 logits fill the matrix row by row, each entry between the bounds that the
 /// marginals leave; the last row and column get the rest, so that rows and columns sum to 1 to rounding.

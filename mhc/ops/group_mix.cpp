@@ -18,11 +18,13 @@ Tensor forward(const GroupMix& in) {
   return y;
 }
 
-GroupMix backward(const Tensor& cotangent, const GroupMix& in) {
+/// Cotangents of mixing, scale, x and f, or of scale and f alone.
+std::vector<Tensor> backward(const Tensor& cotangent, const GroupMix& in) {
   const Tensor dy = cotangent.contiguous();
   GroupMix d{.mixing = like(in.mixing), .scale = like(in.scale), .x = like(in.x), .f = like(in.f)};
   kernels::group_mix_kernels().dispatch("mix_groups", dy.dtype(), [&](const auto& kernel) { kernel.vjp(in, dy, d); });
-  return d;
+  if (!in.mixing.defined()) return {d.scale, d.f};
+  return {d.mixing, d.scale, d.x, d.f};
 }
 
 }  // namespace
@@ -34,10 +36,7 @@ Var scale_groups(const Var& scale, const Var& x) {
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
   if (composed()) return expand_dims(scale, -1) * x;
   const GroupMix in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
-  return record("scale_groups", forward(in), {scale, x}, [in](const Tensor& dy) {
-    const GroupMix d = backward(dy, in);
-    return std::vector{d.scale, d.f};
-  });
+  return record("scale_groups", forward(in), {scale, x}, [in](const Tensor& dy) { return backward(dy, in); });
 }
 
 Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) {
@@ -55,10 +54,7 @@ Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) 
                     .scale = scale.value().contiguous(),
                     .x = x.value().contiguous(),
                     .f = f.value().contiguous()};
-  return record("mix_groups", forward(in), {mixing, scale, x, f}, [in](const Tensor& dy) {
-    const GroupMix d = backward(dy, in);
-    return std::vector{d.mixing, d.scale, d.x, d.f};
-  });
+  return record("mix_groups", forward(in), {mixing, scale, x, f}, [in](const Tensor& dy) { return backward(dy, in); });
 }
 
 }  // namespace braid::mhc

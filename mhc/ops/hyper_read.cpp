@@ -18,20 +18,6 @@ void check_params(const HyperMaps& c, const Var& x) {
   check_argument("HyperConnection", "bias", c.bias, {n * (n + 2)}, x);
 }
 
-/// The input of the layer. Sets `saved`.
-Tensor forward(const HyperRead& in, double eps, HyperSaved& saved) {
-  const Tensor& x = in.x;
-  const std::int64_t n = x.size(-2);
-  const auto make = [&](const Shape& tail) {
-    return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
-  };
-  saved = {.maps = make({n + 2, n}), .s = make({n * (n + 2)}), .rstd = make({n})};
-  Tensor u(x.shape().without(-2), x.dtype());
-  kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(),
-                                         [&](const auto& kernel) { kernel.read(in, eps, saved, u); });
-  return u;
-}
-
 /// Cotangents of theta, alpha, bias, x.
 std::vector<Tensor> backward(const HyperRead& in, const HyperSaved& saved, std::span<const Tensor> dys) {
   const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dh_post = dys[2].contiguous();
@@ -49,8 +35,8 @@ StreamMaps compose_maps(const HyperMaps& m, const Var& x) {
   // [..., n, 2 + n]: one product for all three maps
   const Var t = tanh(linear(rms_norm(cast(x, m.alpha.dtype()), m.eps), m.theta));
   const auto alpha = [&](int map) { return slice(m.alpha, 0, map, map + 1); };
-  return {.h_pre = alpha(0) * squeeze(slice(t, -1, 0, 1), -1) + slice(m.bias, 0, 0, n),
-          .h_post = alpha(1) * squeeze(slice(t, -1, 1, 2), -1) + slice(m.bias, 0, n, 2 * n),
+  return {.h_pre = alpha(0) * select(t, -1, 0) + slice(m.bias, 0, 0, n),
+          .h_post = alpha(1) * select(t, -1, 1) + slice(m.bias, 0, n, 2 * n),
           .h_res = alpha(2) * transpose(slice(t, -1, 2, 2 + n)) + reshape(slice(m.bias, 0, 2 * n, n * (n + 2)), {n, n}),
           .gated = false};
 }
@@ -63,8 +49,14 @@ LayerRead read_maps(const HyperMaps& m, StreamState& streams_in) {
                      .alpha = m.alpha.value().contiguous(),
                      .bias = m.bias.value().contiguous(),
                      .x = x.value().contiguous()};
-  HyperSaved saved;
-  const Tensor u = forward(in, m.eps, saved);
+  const std::int64_t n = x.size(-2);
+  const auto make = [&](const Shape& tail) {
+    return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
+  };
+  HyperSaved saved{.maps = make({n + 2, n}), .s = make({n * (n + 2)}), .rstd = make({n})};
+  Tensor u(x.shape().without(-2), x.dtype());
+  kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(),
+                                         [&](const auto& kernel) { kernel.read(in, m.eps, saved, u); });
   const Tensor h_post = saved.maps.select(-2, 1), h_res = saved.maps.slice(-2, 2, saved.maps.size(-2));
   const std::vector<Var> results =
       record("hyper_read", {u, in.x, h_post, h_res}, std::vector{m.theta, m.alpha, m.bias, x},

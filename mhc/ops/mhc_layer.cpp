@@ -11,15 +11,6 @@ namespace {
 
 using detail::check_argument, detail::like;
 
-/// y [..., n, C] and rstd [tokens].
-std::pair<Tensor, Tensor> forward(const kernels::MHCLayer& in, double eps) {
-  const Tensor& x = in.x;
-  Tensor y(x.shape(), x.dtype()), rstd({detail::lead_of(x.shape()).numel()}, compute_dtype(x.dtype()));
-  kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(),
-                                        [&](const auto& kernel) { kernel.forward(in, eps, y, rstd); });
-  return {y, rstd};
-}
-
 /// Cotangents of h_pre, h_post, h_res, weight, x.
 std::vector<Tensor> backward(const Tensor& cotangent, const kernels::MHCLayer& in, const Tensor& rstd) {
   const Tensor dy = cotangent.contiguous();
@@ -44,9 +35,11 @@ Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& 
                              .h_res = h_res.value().contiguous(),
                              .weight = weight.value().contiguous(),
                              .x = x.value().contiguous()};
-  const auto [y, rstd] = forward(in, eps);
+  Tensor y(x.shape(), x.dtype()), rstd({detail::lead_of(x.shape()).numel()}, compute_dtype(x.dtype()));
+  kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(),
+                                        [&](const auto& kernel) { kernel.forward(in, eps, y, rstd); });
   return record("mhc_layer", y, {h_pre, h_post, h_res, weight, x},
-                [in, rstd = rstd](const Tensor& dy) { return backward(dy, in, rstd); });
+                [in, rstd](const Tensor& dy) { return backward(dy, in, rstd); });
 }
 
 }  // namespace braid::mhc

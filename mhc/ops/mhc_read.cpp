@@ -4,9 +4,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/core/reduce.h>
 #include <braid/mhc/kernels/mhc_read.h>
-#include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>
-#include <braid/mhc/mixings/detail/family.h>
 #include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
@@ -38,39 +36,10 @@ class detail::KeptStreams {
 
 namespace {
 
-using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::Out,
-    detail::stepped;
-using kernels::MapIn, kernels::MHCSizes;
+using detail::check_argument, detail::KeptStreams, detail::lead_of, detail::like, detail::stepped;
+using kernels::MHCRead, kernels::MHCSaved, kernels::MHCSizes;
 
 constexpr const char* kOp = "mhc_read";
-
-struct Params {
-  braid::kernels::Tables<mixings::Kernels> mixing;
-  Tensor phi, alpha, bias;
-
-  template <class T>
-  operator kernels::MHCParams<T>() const {
-    return {.mixing = mixing.of<T>(), .phi = In{phi}, .alpha = In{alpha}, .bias = In{bias}};
-  }
-};
-
-/// A pending write, with stepped() maps; undefined without one. Backward passes need no x.
-struct Write {
-  Tensor x = {}, h_post = {}, h_res = {}, f = {};  // [..., n, C], [..., n], [..., n, n], [..., C]
-
-  template <class T>
-  operator kernels::MHCWrite<T>() const {
-    return {.x = In{x}, .h_post = MapIn{h_post, 1}, .h_res = MapIn{h_res, 2}, .f = In{f}};
-  }
-};
-
-/// The arguments of a read that its forward and backward passes share.
-struct Arguments {
-  MHCSizes sizes;
-  Params params;
-  Tensor pre;  // stepped(): the h_pre that is read by; undefined: that of the maps
-  Write before = {};
-};
 
 void check_params(const MHCMaps& m, const Var& x) {
   detail::check_streams(kOp, x);
@@ -81,73 +50,60 @@ void check_params(const MHCMaps& m, const Var& x) {
   check_argument(kOp, "bias", m.bias, {m.columns()}, x);
 }
 
-Arguments arguments(const SinglePassMaps& single_pass, const Var& x) {
+MHCSizes sizes_of(const MHCMaps& m, const Shape& x) {
+  return {.tokens = lead_of(x).numel(),
+          .n = x[-2],
+          .channels = x[-1],
+          .mixing = m.mixing,
+          .reads_only = m.reads_only,
+          .eps = m.eps,
+          .pre_eps = m.pre_eps,
+          .post_eps = m.post_eps,
+          .post_magnitude = m.post_magnitude};
+}
+
+MHCRead arguments(const SinglePassMaps& single_pass, const StreamState& streams) {
   const auto& [m, pre] = single_pass;
-  check_params(m, x);
-  const bool given = pre.value().defined();
-  const Shape lead = lead_of(x.shape());
-  if (given) check_argument(kOp, "pre", pre, (pre.rank() > 1 ? lead : Shape{}).concat({m.mixing.n()}), x);
-  return {.sizes = {.tokens = lead.numel(),
-                    .n = x.size(-2),
-                    .channels = x.size(-1),
-                    .mixing = m.mixing,
-                    .reads_only = m.reads_only,
-                    .eps = m.eps,
-                    .pre_eps = m.pre_eps,
-                    .post_eps = m.post_eps,
-                    .post_magnitude = m.post_magnitude},
-          .params = {.mixing = m.mixing.family().kernels(),
-                     .phi = m.phi.value().contiguous(),
-                     .alpha = m.alpha.value().contiguous(),
-                     .bias = m.bias.value().contiguous()},
-          .pre = given ? stepped(pre.value(), 1) : Tensor()};
+  const auto& [last, f, keep_every] = streams;
+  check_params(m, last.x);
+  if (pre.value().defined())
+    check_argument(kOp, "pre", pre, (pre.rank() > 1 ? lead_of(last.x.shape()) : Shape{}).concat({m.mixing.n()}),
+                   last.x);
+  return {.phi = m.phi.value().contiguous(),
+          .alpha = m.alpha.value().contiguous(),
+          .bias = m.bias.value().contiguous(),
+          .pre = stepped(pre.value(), 1),
+          .x = last.x.value().contiguous(),
+          .h_res = last.maps.h_res.value(),
+          .h_post = stepped(last.maps.h_post.value(), 1),
+          .f = f.value().contiguous()};
 }
 
 /// Rows of maps are pre [n], post [n], res [n, n]: [..., n + 2, n].
 struct Forward {
-  Tensor u, x, maps, z, r;
+  Tensor u, x;
+  MHCSaved saved;
 
   std::vector<Tensor> outputs() const {
+    const Tensor& maps = saved.maps;
     return {u, x, maps.select(-2, 1), maps.slice(-2, 2, maps.size(-2)), maps.select(-2, 0)};
   }
 };
 
 /// The read of x, or of the result of the write.
-Forward forward(const Arguments& a, const Tensor& x) {
-  const MHCSizes& s = a.sizes;
-  const bool writes = a.before.f.defined();
-  const Tensor& streams = writes ? a.before.x : x;
-  const auto make = [&](const Shape& tail, DType dtype) {
-    return Tensor(lead_of(streams.shape()).concat(tail), dtype);
-  };
-  const DType stored = streams.dtype(), computed = compute_dtype(stored);
-  Tensor written = writes ? make({s.n, s.channels}, stored) : Tensor();
-  Forward out{.u = make({s.channels}, stored),
-              .x = {},
-              .maps = make({s.n + 2, s.n}, computed),
-              .z = make({s.columns()}, computed),
-              .r = make({}, computed)};
-  kernels::mhc_read_kernels().dispatch(kOp, stored, [&](const auto& kernel) {
-    kernel.read({.sizes = s,
-                 .params = a.params,
-                 .before = a.before,
-                 .pre = MapIn{a.pre, 1},
-                 .x = In{x},
-                 .written = Out{written},
-                 .z = Out{out.z},
-                 .r = Out{out.r},
-                 .maps = Out{out.maps},
-                 .u = Out{out.u}});
-  });
-  out.x = writes ? std::move(written) : x;
+Forward forward(const MHCSizes& s, const MHCRead& in) {
+  const bool writes = in.f.defined();
+  const auto make = [&](const Shape& tail, DType dtype) { return Tensor(lead_of(in.x.shape()).concat(tail), dtype); };
+  const DType stored = in.x.dtype(), computed = compute_dtype(stored);
+  Forward out{
+      .u = make({s.channels}, stored),
+      .x = writes ? like(in.x) : Tensor(),
+      .saved = {.z = make({s.columns()}, computed), .r = make({}, computed), .maps = make({s.n + 2, s.n}, computed)}};
+  kernels::mhc_read_kernels().dispatch(kOp, stored,
+                                       [&](const auto& kernel) { kernel.read(s, in, out.saved, out.x, out.u); });
+  if (!writes) out.x = in.x;
   return out;
 }
-
-/// What the backward pass needs again.
-struct Saved {
-  Tensor maps, z, r;
-  std::shared_ptr<KeptStreams> streams;
-};
 
 /// The memory for dx: that of dy, which is used but once, if the kernel can work in place and dy is not shared.
 Tensor memory_for_dx(const Tensor& x, Tensor& dy) {
@@ -161,84 +117,56 @@ Tensor summed_like(const Tensor& map, const Tensor& per_token) {
   return reduce_sum(per_token.reshape({-1, map.size(0)}), {0});
 }
 
-/// x is that of the write before where there is one, as are h_post and f; undefined for what was not given. One pass
+/// The cotangents of the arguments `in`, of which x is that of the streams; undefined for what was not given. One pass
 /// computes all of them.
-struct Cotangents {
-  Tensor x, h_post, f, pre, phi, alpha, bias;
-};
-
-Cotangents backward(const Arguments& a, const Saved& saved, std::span<Tensor> dys) {
-  const Tensor& x = saved.streams->x();
+MHCRead backward(const MHCSizes& s, MHCRead in, const MHCSaved& saved, KeptStreams& streams, std::span<Tensor> dys) {
+  in.x = streams.x();
   const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous(), dh_pre = dys[4].contiguous();
   const bool written = dys[1].defined();
   const auto per_token = [&](const Tensor& map) {
-    return map.defined() ? Tensor(lead_of(x.shape()).concat({a.sizes.n}), map.dtype()) : Tensor();
+    return map.defined() ? Tensor(lead_of(in.x.shape()).concat({s.n}), map.dtype()) : Tensor();
   };
-  Cotangents d{.x = memory_for_dx(x, dys[1]),
-               .h_post = per_token(a.before.h_post),
-               .f = like(a.before.f),
-               .pre = per_token(a.pre),
-               .phi = like(a.params.phi),
-               .alpha = like(a.params.alpha),
-               .bias = like(a.params.bias)};
+  MHCRead d{.phi = like(in.phi),
+            .alpha = like(in.alpha),
+            .bias = like(in.bias),
+            .pre = per_token(in.pre),
+            .x = memory_for_dx(in.x, dys[1]),
+            .h_post = per_token(in.h_post),
+            .f = like(in.f)};
   const Tensor dy = dys[1].contiguous();  // undefined where d.x has its memory
   const Tensor& dy_in = written && !dy.defined() ? d.x : dy;
-  kernels::mhc_read_kernels().dispatch(kOp, x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({.sizes = a.sizes,
-                .params = a.params,
-                .before = a.before,
-                .pre = MapIn{a.pre, 1},
-                .x = In{x},
-                .z = In{saved.z},
-                .r = In{saved.r},
-                .maps = In{saved.maps},
-                .dy = In{dy_in},
-                .du = In{du},
-                .dh_pre = In{dh_pre},
-                .dh_post = In{dh_post},
-                .dx = Out{d.x},
-                .dpre = Out{d.pre},
-                .dphi = Out{d.phi},
-                .dalpha = Out{d.alpha},
-                .dbias = Out{d.bias},
-                .dh_post_before = Out{d.h_post},
-                .df_before = Out{d.f}});
-  });
-  d.h_post = summed_like(a.before.h_post, d.h_post);
-  d.pre = summed_like(a.pre, d.pre);
+  kernels::mhc_read_kernels().dispatch(
+      kOp, in.x.dtype(), [&](const auto& kernel) { kernel.vjp(s, in, saved, du, dy_in, dh_pre, dh_post, d); });
+  d.h_post = summed_like(in.h_post, d.h_post);
+  d.pre = summed_like(in.pre, d.pre);
   return d;
 }
 
 /// The read of the streams, or of the result of their deferred write where one is pending.
 LayerRead read(const SinglePassMaps& m, const StreamState& streams) {
   const auto& [last, f, keep_every] = streams;
-  const bool writes = streams.pending();
-  Arguments a = arguments(m, last.x);
-  if (writes)
-    a.before = {.x = last.x.value(),
-                .h_post = stepped(last.maps.h_post.value(), 1),
-                .h_res = last.maps.h_res.value(),
-                .f = f.value().contiguous()};
-  const Forward out = forward(a, writes ? Tensor() : last.x.value().contiguous());
+  MHCRead in = arguments(m, streams);
+  const MHCSizes sizes = sizes_of(m.maps, last.x.shape());
+  const Forward out = forward(sizes, in);
   const bool keep = last.kept == nullptr || last.kept->distance() + 1 == keep_every;
-  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
-                   : std::make_shared<KeptStreams>(last.kept, a.before.h_res, a.before.h_post, a.before.f);
-  a.before.x = {};
+  auto kept =
+      keep ? std::make_shared<KeptStreams>(out.x) : std::make_shared<KeptStreams>(last.kept, in.h_res, in.h_post, in.f);
+  in.x = {};  // what was read comes from `kept`
   const auto defined_of = [](auto all) {
     std::erase_if(all, [](const auto& t) { return !t.defined(); });
     return all;
   };
-  const auto vjp = [=, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
-    const Cotangents d = backward(a, saved, dys);
+  const auto vjp = [=, saved = out.saved](std::span<Tensor> dys, const Needs&) {
+    const MHCRead d = backward(sizes, in, saved, *kept, dys);
     return defined_of(std::vector{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias, d.pre});
   };
   const std::vector<Var> inputs =
       defined_of(std::vector{last.x, last.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias, m.h_pre});
   const std::vector<Var> results =
-      writes ? record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1})
-             : record("mhc_read", out.outputs(), inputs, vjp);
+      streams.pending() ? record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1})
+                        : record("mhc_read", out.outputs(), inputs, vjp);
   return {.u = results[0],
-          .maps = {.h_pre = a.pre.defined() ? results[4] : detach(results[4]),
+          .maps = {.h_pre = in.pre.defined() ? results[4] : detach(results[4]),
                    .h_post = m.maps.reads_only ? Var() : results[2],
                    .h_res = results[3],
                    .post_magnitude = m.maps.post_magnitude},

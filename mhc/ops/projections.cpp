@@ -83,8 +83,7 @@ Var simplex_softmax(const Var& logits, double temperature) {
 Var identity_preserving(const Var& logits, double epsilon, double temperature) {
   check_value(epsilon >= 0 && epsilon < 1, "identity_preserving: epsilon must be in [0, 1) but is {}", epsilon);
   check_temperature("identity_preserving", temperature);
-  const std::int64_t n = logits.size(-1);
-  const Var last = eye(n, logits.dtype()).select(0, n - 1);
+  const Var last = eye(logits.size(-1), logits.dtype())[-1];
   return (1 - epsilon) * softmax(logits / temperature, -1) + epsilon * last;
 }
 

@@ -29,18 +29,26 @@ Tensor read(const Tensor& h_pre, const Tensor& x) {
   return u;
 }
 
-/// The memory for a gradient that a kernel adds to, and for one that it writes, if it is requested.
-Tensor zeros_if(bool wanted, const Tensor& t) { return wanted ? zeros(t.shape(), t.dtype()) : Tensor(); }
-Tensor like_if(bool wanted, const Tensor& t) { return wanted ? detail::like(t) : Tensor(); }
-
-/// Fills the gradients d of a read with cotangent du and of a write with cotangent dy, undefined where there is none.
-StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent,
-                       StreamTensors d) {
+/// The gradients of those of `in` that are given, in their order, as far as they are needed: of a read with cotangent
+/// du and of a write with cotangent dy, undefined where there is none.
+std::vector<Tensor> backward(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent,
+                             const Needs& needs) {
   const Tensor du = read_cotangent.contiguous(), dy = write_cotangent.contiguous();
+  StreamTensors d;
+  std::vector<Tensor*> given;
+  for (const auto& [t, gradient] :
+       {std::pair{&in.h_pre, &d.h_pre}, {&in.h_res, &d.h_res}, {&in.h_post, &d.h_post}, {&in.x, &d.x}, {&in.f, &d.f}}) {
+    if (!t->defined()) continue;
+    const bool is_map = t != &in.x && t != &in.f;  // the kernel adds to their gradients
+    if (needs[given.size()]) *gradient = is_map ? zeros(t->shape(), t->dtype()) : detail::like(*t);
+    given.push_back(gradient);
+  }
   const DType dtype = (in.x.defined() ? in.x : dy).dtype();
   kernels::read_write_kernels().dispatch("write_streams", dtype,
                                          [&](const auto& kernel) { kernel.vjp(in, du, dy, d); });
-  return d;
+  std::vector<Tensor> gradients;
+  for (Tensor* gradient : given) gradients.push_back(std::move(*gradient));
+  return gradients;
 }
 
 /// u = h_pre x
@@ -53,12 +61,8 @@ constexpr braid::detail::Bilinear kRead = {
           return std::vector{stepped(in[0].value(), 1), in[1].value().contiguous()};
         },
     .forward = [](std::span<const Tensor> in) { return read(in[0], in[1]); },
-    .vjp =
-        [](std::span<const Tensor> in, const Tensor& du, const Needs& needs) {
-          const StreamTensors d = backward({.h_pre = in[0], .x = in[1]}, du, {},
-                                           {.h_pre = zeros_if(needs[0], in[0]), .x = like_if(needs[1], in[1])});
-          return std::vector{d.h_pre, d.x};
-        },
+    .vjp = [](std::span<const Tensor> in, const Tensor& du,
+              const Needs& needs) { return backward({.h_pre = in[0], .x = in[1]}, du, {}, needs); },
 };
 
 /// y = h_res x + h_post f
@@ -74,12 +78,7 @@ constexpr braid::detail::Bilinear kWrite = {
     .forward = [](std::span<const Tensor> in) { return detail::write_streams(in[0], in[1], in[2], in[3]); },
     .vjp =
         [](std::span<const Tensor> in, const Tensor& dy, const Needs& needs) {
-          const StreamTensors d = backward({.h_res = in[0], .h_post = in[1], .x = in[2], .f = in[3]}, {}, dy,
-                                           {.h_res = zeros_if(needs[0], in[0]),
-                                            .h_post = zeros_if(needs[1], in[1]),
-                                            .x = like_if(needs[2], in[2]),
-                                            .f = like_if(needs[3], in[3])});
-          return std::vector{d.h_res, d.h_post, d.x, d.f};
+          return backward({.h_res = in[0], .h_post = in[1], .x = in[2], .f = in[3]}, {}, dy, needs);
         },
 };
 
@@ -93,43 +92,17 @@ constexpr braid::detail::Bilinear kMix = {
           return std::vector{stepped(in[0].value(), 2), in[1].value().contiguous()};
         },
     .forward = [](std::span<const Tensor> in) { return detail::write_streams(in[0], {}, in[1], {}); },
-    .vjp =
-        [](std::span<const Tensor> in, const Tensor& dy, const Needs& needs) {
-          const StreamTensors d = backward({.h_res = in[0], .x = in[1]}, {}, dy,
-                                           {.h_res = zeros_if(needs[0], in[0]), .x = like_if(needs[1], in[1])});
-          return std::vector{d.h_res, d.x};
-        },
+    .vjp = [](std::span<const Tensor> in, const Tensor& dy,
+              const Needs& needs) { return backward({.h_res = in[0], .x = in[1]}, {}, dy, needs); },
 };
-
-/// `u = H_pre x`, with the write deferred.
-LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
-  detail::check_streams("read_streams", x);
-  const std::int64_t n = x.size(-2);
-  check_map("read_streams", "h_pre", maps.h_pre, {n}, x);
-  check_map("read_streams", "h_post", maps.h_post, {n}, x);
-  check_map("read_streams", "h_res", maps.h_res, {n, n}, x);
-  const StreamTensors in{
-      .h_pre = stepped(maps.h_pre.value(), 1), .h_res = stepped(maps.h_res.value(), 2), .x = x.value().contiguous()};
-  const std::vector<Var> out =
-      record("read_streams", {read(in.h_pre, in.x), in.x, in.h_res}, std::vector{maps.h_pre, maps.h_res, x},
-             [in](std::span<const Tensor> dys, const Needs& needs) {
-               const StreamTensors d = backward(in, dys[0], dys[1],
-                                                {.h_pre = zeros_if(needs[0], in.h_pre),
-                                                 .h_res = zeros_if(needs[1], in.h_res),
-                                                 .x = like_if(needs[2], in.x)});
-               return std::vector{d.h_pre, d.h_res, d.x};
-             });
-  return {.u = out[0], .maps = {in.h_pre, maps.h_post, out[2], maps.gated, maps.post_magnitude}, .x = out[1]};
-}
 
 /// `H_res x + H_post^T f` of an f that fits.
 Var write_deferred(const LayerRead& read, const Var& f) {
   const Var &h_post = read.maps.h_post, &h_res = read.maps.h_res;
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
   const auto vjp = [in](std::span<Tensor> dys, const Needs& needs) {
-    const StreamTensors d =
-        backward(in, {}, dys[0], {.h_post = zeros_if(needs[0], in.h_post), .f = like_if(needs[2], in.f)});
-    return std::vector{d.h_post, dys[0], d.f};
+    const std::vector<Tensor> d = backward(in, {}, dys[0], {needs[0], needs[2]});
+    return std::vector{d[0], dys[0], d[1]};
   };
   const Tensor y = detail::write_streams(h_res.value(), in.h_post, read.x.value(), in.f);
   return record("write_streams", {y}, std::vector{h_post, read.x, f}, vjp, Deferral{.input = 1, .output = 0}).front();
@@ -179,7 +152,17 @@ Var mix_streams(const Var& map, const Var& x) {
 LayerRead read_maps(const StreamMaps& maps, StreamState& streams) {
   const Var& x = streams.settle();
   if (composed()) return {.u = read_streams(maps.h_pre, x), .maps = maps, .x = x, .deferred = false};
-  return read_deferring_write(maps, x);
+  detail::check_streams("read_streams", x);
+  const std::int64_t n = x.size(-2);
+  check_map("read_streams", "h_pre", maps.h_pre, {n}, x);
+  check_map("read_streams", "h_post", maps.h_post, {n}, x);
+  check_map("read_streams", "h_res", maps.h_res, {n, n}, x);
+  const StreamTensors in{
+      .h_pre = stepped(maps.h_pre.value(), 1), .h_res = stepped(maps.h_res.value(), 2), .x = x.value().contiguous()};
+  const std::vector<Var> out =
+      record("read_streams", {read(in.h_pre, in.x), in.x, in.h_res}, std::vector{maps.h_pre, maps.h_res, x},
+             [in](std::span<const Tensor> dys, const Needs& needs) { return backward(in, dys[0], dys[1], needs); });
+  return {.u = out[0], .maps = {in.h_pre, maps.h_post, out[2], maps.gated, maps.post_magnitude}, .x = out[1]};
 }
 
 Var StreamState::value() const {

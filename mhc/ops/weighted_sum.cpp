@@ -7,26 +7,16 @@
 #include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
-namespace {
-
-Tensor forward(const Tensor& x, const Tensor& weights, const std::vector<Tensor>& states) {
-  Tensor y(x.shape(), x.dtype());
-  kernels::weighted_sum_kernels().dispatch("weighted_sum", x.dtype(),
-                                           [&](const auto& kernel) { kernel.sum(x, weights, states, y); });
-  return y;
-}
 
 /// Cotangents of x, weights and the states.
-std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, const std::vector<Tensor>& states,
-                             const Needs& needs) {
+static std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, const std::vector<Tensor>& states,
+                                    const Needs& needs) {
   std::vector<Tensor> d{cotangent.contiguous(), needs[1] ? detail::like(weights) : Tensor()};
   for (std::size_t k = 0; k < states.size(); ++k) d.push_back(needs[2 + k] ? detail::like(d[0]) : Tensor());
   kernels::weighted_sum_kernels().dispatch("weighted_sum", d[0].dtype(),
                                            [&](const auto& kernel) { kernel.vjp(weights, states, d); });
   return d;
 }
-
-}  // namespace
 
 Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) {
   const Shape expected{static_cast<std::int64_t>(states.size())};
@@ -49,14 +39,14 @@ Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) 
   }
   if (composed()) {
     Var y = x;
-    for (std::size_t k = 0; k < states.size(); ++k) {
-      const auto at = static_cast<std::int64_t>(k);
-      y = y + squeeze(slice(weights, 0, at, at + 1), 0) * states[k];
-    }
+    for (std::size_t k = 0; k < states.size(); ++k) y = y + weights[static_cast<std::int64_t>(k)] * states[k];
     return y;
   }
-  const Tensor alpha = weights.value().contiguous();
-  return record("weighted_sum", forward(x.value().contiguous(), alpha, values), inputs,
+  const Tensor start = x.value().contiguous(), alpha = weights.value().contiguous();
+  Tensor y(x.shape(), x.dtype());
+  kernels::weighted_sum_kernels().dispatch("weighted_sum", x.dtype(),
+                                           [&](const auto& kernel) { kernel.sum(start, alpha, values, y); });
+  return record("weighted_sum", y, inputs,
                 [=](const Tensor& dy, const Needs& needs) { return backward(dy, alpha, values, needs); });
 }
 

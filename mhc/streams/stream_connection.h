@@ -4,7 +4,8 @@
 namespace braid::mhc {
 
 /// What all connections on streams share. A connection `Self` derives from it and has `streams()`, the number n of
-/// streams, and `Var read(Streams& x) const`, which reads the input of a layer from x [..., n, C] by its maps.
+/// streams, and `Var read(Streams& x) const`, which reads the input of a layer from x [..., n, C] by its maps; or calls
+/// of its own.
 template <class Self>
 struct StreamConnection {
   using Stream = Streams;

@@ -1,6 +1,7 @@
 #include <braid/nn/optim/accumulate.h>
 
 #include <bit>
+#include <functional>
 
 #include <braid/nn/optim/detail/multi_tensor.h>
 
@@ -34,7 +35,7 @@ void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> 
     contiguous.push_back(terms[i]->contiguous());
   }
   for (Tensor* sum : sums) make_writable(*sum);
-  for_each_block("add_in_place", sums, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block("add_in_place", sums, std::identity(), [&]<class T>(T, const TensorBlock& block) {
     T* sum = sums[block.tensor]->mutable_data<T>();
     const T* term = contiguous[block.tensor].data<T>();
     for (std::int64_t i = block.begin; i < block.end; ++i) sum[i] += term[i];

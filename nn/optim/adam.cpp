@@ -1,7 +1,6 @@
 #include <braid/nn/optim/adam.h>
 
 #include <cmath>
-#include <ranges>
 
 #include <braid/nn/optim/detail/multi_tensor.h>
 #include <braid/nn/optim/kernels/adam_update.h>
@@ -31,8 +30,7 @@ void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates, double gra
     decaying.keep = 1 - lr() * settings_.weight_decay;
   else
     decaying.penalty = settings_.weight_decay;
-  const auto values = updates | std::views::transform(&Update::value);
-  for_each_block(kName, values, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block(kName, updates, &Update::value, [&]<class T>(T, const TensorBlock& block) {
     const auto& [name, value, grad, decays, state] = updates[block.tensor];
     kernels::adam_kernels().of<T>().update(decays ? decaying : plain, grad.template data<T>() + block.begin,
                                            value->template mutable_data<T>() + block.begin,

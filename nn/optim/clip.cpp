@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include <braid/nn/optim/detail/multi_tensor.h>
@@ -26,7 +27,7 @@ double global_norm(std::span<const Tensor* const> grads) {
   std::vector<Tensor> contiguous;
   for (const Tensor* grad : grads) contiguous.push_back(grad->contiguous());
   std::vector<double> sums(cut_into_blocks(grads).size());
-  for_each_block("global_norm", grads, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block("global_norm", grads, std::identity(), [&]<class T>(T, const TensorBlock& block) {
     sums[block.index] = sum_of_squares(contiguous[block.tensor].data<T>() + block.begin, block.end - block.begin);
   });
   return braid::detail::without_sign_of_nan(std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)));
@@ -34,7 +35,7 @@ double global_norm(std::span<const Tensor* const> grads) {
 
 void scale_in_place(std::span<Tensor* const> grads, double factor) {
   for (Tensor* grad : grads) make_writable(*grad);
-  for_each_block("scale_in_place", grads, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block("scale_in_place", grads, std::identity(), [&]<class T>(T, const TensorBlock& block) {
     T* data = grads[block.tensor]->mutable_data<T>();
     for (std::int64_t i = block.begin; i < block.end; ++i) data[i] *= static_cast<T>(factor);
   });

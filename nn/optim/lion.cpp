@@ -1,7 +1,5 @@
 #include <braid/nn/optim/lion.h>
 
-#include <ranges>
-
 #include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::nn {
@@ -14,8 +12,7 @@ Lion::Lion(const LionSettings& settings)
 }
 
 void Lion::apply(const std::vector<Update>& updates, double grad_scale) {
-  const auto values = updates | std::views::transform(&Update::value);
-  for_each_block("Lion", values, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block("Lion", updates, &Update::value, [&]<class T>(T, const TensorBlock& block) {
     const Update& u = updates[block.tensor];
     const T rate = static_cast<T>(lr()), keep = static_cast<T>(u.decays ? 1 - lr() * settings_.weight_decay : 1);
     const T beta1 = static_cast<T>(settings_.beta1), beta2 = static_cast<T>(settings_.beta2);

@@ -19,6 +19,30 @@ bool is_fresh(const NamedTensors& state) {
   return state.size() == 1 && step != state.end() && step->second.numel() == 1 && step->second.item() == 0;
 }
 
+void check_untied(const char* optimizer, const auto& updates) {
+  std::map<const std::byte*, std::string_view> shared;  // by the first element
+  for (const auto& u : updates) {
+    if (u.value->numel() == 0 || u.value->unshared()) continue;
+    const auto [first, fresh] = shared.emplace(std::as_const(*u.value).bytes(), u.name);
+    check<Error>(fresh,
+                 "{}: {} and {} are the same elements, and a step would untie them: use one field in both places, as "
+                 "nn::Transformer does with a tied head, or start from equal values with value().clone()",
+                 optimizer, first->second, u.name);
+  }
+}
+
+void check_gradients(const char* optimizer, const auto& updates, std::size_t grads) {
+  check_shape(grads == updates.size(), "{}: grads must have the model's {} parameters but have {}", optimizer,
+              updates.size(), grads);
+  for (const auto& u : updates) {
+    check_shape(u.grad.defined() && u.grad.shape() == u.value->shape(),
+                "{}: the gradient of {} must have shape {} but has {}", optimizer, u.name, u.value->shape(),
+                u.grad.shape());
+    check_dtype(u.grad.dtype() == u.value->dtype(), "{}: the gradient of {} must be {} but is {}", optimizer, u.name,
+                name(u.value->dtype()), name(u.grad.dtype()));
+  }
+}
+
 }  // namespace
 
 bool decay_matrices(std::string_view name, const Tensor& value) {
@@ -51,9 +75,9 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale) {
-  check_untied(updates);
+  check_untied(name_, updates);
   for (std::size_t i = 0; i < std::min(updates.size(), grads.size()); ++i) updates[i].grad = grads[i].contiguous();
-  check_gradients(updates, grads.size());
+  check_gradients(name_, updates, grads.size());
   prepare_slots(updates);
   for (std::size_t i = 0; i < updates.size(); ++i) {
     make_writable(*updates[i].value);
@@ -62,30 +86,6 @@ void Optimizer::step(std::vector<Update> updates, const std::vector<Tensor>& gra
   }
   apply(updates, grad_scale);
   ++steps_;
-}
-
-void Optimizer::check_untied(const std::vector<Update>& updates) const {
-  std::map<const std::byte*, std::string_view> shared;  // by the first element
-  for (const Update& u : updates) {
-    if (u.value->numel() == 0 || u.value->unshared()) continue;
-    const auto [first, fresh] = shared.emplace(std::as_const(*u.value).bytes(), u.name);
-    check<Error>(fresh,
-                 "{}: {} and {} are the same elements, and a step would untie them: use one field in both places, as "
-                 "nn::Transformer does with a tied head, or start from equal values with value().clone()",
-                 name_, first->second, u.name);
-  }
-}
-
-void Optimizer::check_gradients(const std::vector<Update>& updates, std::size_t grads) const {
-  check_shape(grads == updates.size(), "{}: grads must have the model's {} parameters but have {}", name_,
-              updates.size(), grads);
-  for (const Update& u : updates) {
-    check_shape(u.grad.defined() && u.grad.shape() == u.value->shape(),
-                "{}: the gradient of {} must have shape {} but has {}", name_, u.name, u.value->shape(),
-                u.grad.shape());
-    check_dtype(u.grad.dtype() == u.value->dtype(), "{}: the gradient of {} must be {} but is {}", name_, u.name,
-                name(u.value->dtype()), name(u.grad.dtype()));
-  }
 }
 
 std::vector<Optimizer::State> Optimizer::state_of(std::string_view, const Tensor& value) const {

@@ -100,8 +100,6 @@ class Optimizer {
 
   void step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale);
   void load_state(const std::vector<NamedParam>& params, const NamedTensors& state);
-  void check_untied(const std::vector<Update>& updates) const;
-  void check_gradients(const std::vector<Update>& updates, std::size_t grads) const;
   void prepare_slots(const std::vector<Update>& updates);
   Slot fresh_slot(const std::string& parameter, const Tensor& value) const;
 

@@ -1,7 +1,5 @@
 #include <braid/nn/optim/sgd.h>
 
-#include <ranges>
-
 #include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::nn {
@@ -17,8 +15,7 @@ SGD::SGD(const SGDSettings& settings)
 }
 
 void SGD::apply(const std::vector<Update>& updates, double grad_scale) {
-  const auto values = updates | std::views::transform(&Update::value);
-  for_each_block("SGD", values, [&]<class T>(T, const TensorBlock& block) {
+  for_each_block("SGD", updates, &Update::value, [&]<class T>(T, const TensorBlock& block) {
     const Update& u = updates[block.tensor];
     const auto rate = static_cast<T>(lr()), penalty = static_cast<T>(u.decays ? settings_.weight_decay : 0);
     const auto momentum = static_cast<T>(settings_.momentum), scale = static_cast<T>(grad_scale);

@@ -24,10 +24,8 @@ using nlohmann::json;
 
 /// A value as messages quote it. An object's contents are left out, since they may be nested without end.
 std::string describe(const json& value) {
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "a list";
-  if (value.is_string()) return fmt::format("'{}'", excerpt(value.get<std::string>()));
-  return value.dump();
+  if (value.is_structured()) return value.is_object() ? "an object" : "a list";
+  return value.is_string() ? fmt::format("'{}'", excerpt(value.get<std::string>())) : value.dump();
 }
 
 json parse_object(const std::string& where, const std::string& text) {
@@ -277,12 +275,10 @@ TransformerConfig gemma2(const Settings& settings) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
   std::int64_t window = 0;
   settings.nullable("sliding_window", window);
-  config.windows = {window, 0};
-  if (!settings.has("layer_types")) return config;
-  config.windows.clear();
-  for (const std::size_t kind :
-       kinds_of(settings, "layer_types", std::array{"full_attention", "sliding_attention"}, config.layers))
-    config.windows.push_back(kind == 1 ? window : 0);
+  std::vector<std::size_t> kinds{1, 0};  // by turns
+  if (settings.has("layer_types"))
+    kinds = kinds_of(settings, "layer_types", std::array{"full_attention", "sliding_attention"}, config.layers);
+  for (const std::size_t kind : kinds) config.windows.push_back(kind == 1 ? window : 0);
   return config;
 }
 

@@ -51,11 +51,12 @@ auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_co
                      const LoadPretrained& options = {}) {
   using Connection = std::invoke_result_t<MakeConnection&, const TransformerConfig&, int>;
   detail::PretrainedFolder files(folder, options.dtype);
+  const TransformerConfig& config = files.config;
   std::vector<Connection> connections;
-  for (int i = 0; i < 2 * files.config().layers; ++i) connections.push_back(make_connection(files.config(), i));
+  for (int i = 0; i < 2 * config.layers; ++i) connections.push_back(make_connection(config, i));
   const init::Placeholders until_read;
   Rng unused;
-  Transformer<Connection> model(files.config(), unused,
+  Transformer<Connection> model(config, unused,
                                 [&](int i) { return std::move(connections[static_cast<std::size_t>(i)]); });
   files.read(detail::own_params(model));
   return model;

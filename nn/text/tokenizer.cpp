@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
@@ -10,14 +11,12 @@
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
-#include <braid/nn/text/detail/added_tokens.h>
 #include <braid/nn/text/detail/merges.h>
 #include <braid/nn/text/detail/tokenizer_json.h>
 
 namespace braid::nn {
 namespace {
 
-using detail::AddedTokens;
 using Ids = std::vector<std::int32_t>;
 
 /// Refuses marks without end: utf8proc sorts those after a letter in the square of their number.
@@ -46,22 +45,69 @@ std::string nfc(std::string_view text) {
   return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size)};
 }
 
-/// The added tokens that are searched for after normalization, or those before it.
-AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
-  std::vector<std::pair<std::string, std::int32_t>> tokens;
-  for (const detail::AddedToken& token : file.added)
-    if (token.normalized == normalized)
-      tokens.emplace_back(normalized && file.nfc ? nfc(token.text) : token.text, token.id);
-  return AddedTokens(std::move(tokens));
-}
-
 }  // namespace
 
-struct detail::TokenizerTables {
+namespace detail {
+
+/// Finds added tokens in a text, literally and before the text is split into words.
+class AddedTokens {
+ public:
+  /// Those that are searched for after normalization, or those before it. Their texts are not empty.
+  AddedTokens(const TokenizerFile& file, bool normalized) {
+    for (const AddedToken& token : file.added)
+      if (token.normalized == normalized)
+        tokens_.emplace_back(normalized && file.nfc ? nfc(token.text) : token.text, token.id);
+    std::ranges::sort(tokens_);
+    for (const auto& [text, id] : tokens_) starts_[static_cast<unsigned char>(text[0])] = true;
+  }
+
+  /// Scans the text: calls `token` with the id of each token found, the longest at every place, and `between` with the
+  /// text between them. Throws ValueError when comparing takes more steps than `work` has.
+  void split(std::string_view text, Budget& work, const auto& token, const auto& between) const {
+    std::size_t start = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const Token* found =
+          starts_[static_cast<unsigned char>(text[at])] ? longest_at_start(text.substr(at), work) : nullptr;
+      if (found == nullptr) {
+        ++at;
+        continue;
+      }
+      if (at > start) between(text.substr(start, at - start));
+      token(found->second);
+      start = at += found->first.size();
+    }
+    if (start < text.size()) between(text.substr(start));
+  }
+
+ private:
+  using Token = std::pair<std::string, std::int32_t>;
+
+  const Token* longest_at_start(std::string_view text, Budget& work) const {
+    const Token* longest = nullptr;
+    std::span rest(tokens_);  // those that agree with the first n bytes
+    for (std::size_t n = 0; n < text.size() && !rest.empty(); ++n) {
+      work.spend<ValueError>(1, "encode: added tokens", "steps");
+      const auto byte = [n](const Token& t) {
+        return t.first.size() > n ? static_cast<unsigned char>(t.first[n]) : -1;
+      };
+      const auto agreeing = std::ranges::equal_range(rest, static_cast<unsigned char>(text[n]), {}, byte);
+      rest = {agreeing.begin(), agreeing.end()};
+      if (!rest.empty() && rest.front().first.size() == n + 1) longest = &rest.front();
+    }
+    return longest;
+  }
+
+  std::vector<Token> tokens_;  // sorted
+  std::array<bool, 256> starts_{};
+};
+
+struct TokenizerTables {
   TokenizerFile file;
-  AddedTokens raw = added_tokens(file, false), normalized = added_tokens(file, true);
+  AddedTokens raw{file, false}, normalized{file, true};
   Merges merges{file};
 };
+
+}  // namespace detail
 
 namespace {
 

@@ -23,9 +23,9 @@ static bool is_a(const nlohmann::json& value) {
 }
 
 template <class T>
-T CaseSettings::get(const std::string& key, const std::string& type) const {
-  const auto found = json_.find(key);
-  check<FileError>(found != json_.end(), "the metadata must have '{}'", key);
+static T setting(const std::map<std::string, std::string>& json, const std::string& key, const std::string& type) {
+  const auto found = json.find(key);
+  check<FileError>(found != json.end(), "the metadata must have '{}'", key);
   check_nesting(fmt::format("the metadata's '{}'", key), found->second);
   const auto value = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
   check<FileError>(is_a<T>(value), "the metadata's '{}' must be {} but is {:.80}", key, type, found->second);
@@ -33,21 +33,21 @@ T CaseSettings::get(const std::string& key, const std::string& type) const {
 }
 
 std::int64_t CaseSettings::integer(const std::string& key, std::int64_t least, std::int64_t most) const {
-  const auto value = get<std::int64_t>(key, "an integer");
+  const auto value = setting<std::int64_t>(json_, key, "an integer");
   check<FileError>(value >= least && value <= most, "the metadata's '{}' must be an integer from {} to {} but is {}",
                    key, least, most, value);
   return value;
 }
-double CaseSettings::number(const std::string& key) const { return get<double>(key, "a number"); }
-std::string CaseSettings::text(const std::string& key) const { return get<std::string>(key, "a string"); }
+double CaseSettings::number(const std::string& key) const { return setting<double>(json_, key, "a number"); }
+std::string CaseSettings::text(const std::string& key) const { return setting<std::string>(json_, key, "a string"); }
 std::vector<double> CaseSettings::numbers(const std::string& key) const {
-  return get<std::vector<double>>(key, "a list of numbers");
+  return setting<std::vector<double>>(json_, key, "a list of numbers");
 }
 std::vector<std::string> CaseSettings::texts(const std::string& key) const {
-  return get<std::vector<std::string>>(key, "a list of strings");
+  return setting<std::vector<std::string>>(json_, key, "a list of strings");
 }
 std::vector<std::vector<std::string>> CaseSettings::lists(const std::string& key) const {
-  return get<std::vector<std::vector<std::string>>>(key, "a list of lists of strings");
+  return setting<std::vector<std::vector<std::string>>>(json_, key, "a list of lists of strings");
 }
 
 }  // namespace braid::nn

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -112,23 +110,18 @@ class Rounding {
   /// Throws ShapeError unless the loss is a scalar, Error when it is not deterministic or its ops depend on the dtype.
   Rounding(LossFunction loss, const std::vector<Tensor>& low) : loss_(std::move(loss)) {
     Recording recording(/*opens_checkpoints=*/true);
-    measured_ = evaluate(loss_, low, &recording);
+    measured = evaluate(loss_, low, &recording);
     traces_ = std::move(recording.ops);
     const Tensor again = loss_(std::vector<Var>(low.begin(), low.end()), low.front().dtype()).value();
-    check<Error>(identical(measured_.loss, again), "precision_report: the loss is not deterministic: {} and then {}",
-                 measured_.loss.item(), again.item());
+    check<Error>(identical(measured.loss, again), "precision_report: the loss is not deterministic: {} and then {}",
+                 measured.loss.item(), again.item());
     for (const Tensor& param : low) params_.push_back(param.to(DType::f64));
-    exact_ = evaluate(loss_, params_);
+    exact = evaluate(loss_, params_);
     Follow comparison(traces_, compare);
     const Evaluation compared = evaluate(loss_, params_, &comparison);
     comparison.check_complete();
-    last_sums_ = combined(measured_.gradient, compared.gradient, kDifference);
+    last_sums_ = combined(measured.gradient, compared.gradient, kDifference);
   }
-
-  /// The evaluation in low precision.
-  const Evaluation& measured() const { return measured_; }
-  /// The evaluation in f64.
-  const Evaluation& exact() const { return exact_; }
 
   /// The names of the ops that round, in the order of execution. The sums of cotangents are one of them, `accumulate`.
   std::vector<std::string> kinds() const {
@@ -156,15 +149,16 @@ class Rounding {
     Follow inject(traces_, add_errors);
     Flat gradient = evaluate(loss_, params_, &inject).gradient;
     if (kind == kAccumulate) gradient = combined(std::move(gradient), last_sums_, std::plus());
-    return combined(std::move(gradient), exact_.gradient, kDifference);
+    return combined(std::move(gradient), exact.gradient, kDifference);
   }
+
+  Evaluation measured, exact;  // in low precision and in f64
 
  private:
   LossFunction loss_;
   std::vector<Tensor> params_;         // f64
   std::vector<Recording::Op> traces_;  // of ops in low precision, later their errors: undefined for none
-  Evaluation measured_, exact_;
-  Flat last_sums_;  // the errors of summing the gradients themselves, which probes do not see
+  Flat last_sums_;                     // the errors of summing the gradients themselves, which probes do not see
 };
 
 double dot(Part a, Part b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
@@ -201,7 +195,7 @@ struct Place {
 
 /// Fills in the contributions of each kind of op: the ops, the worst op of each row, and the remainder.
 void find_causes(PrecisionReport& report, Rounding& rounding, const Flat& error, const std::vector<Place>& places) {
-  const double size = norm(rounding.exact().gradient);
+  const double size = norm(rounding.exact.gradient);
   Flat rest = error;
   for (const std::string& kind : rounding.kinds()) {
     const Flat change = rounding.change(kind);
@@ -227,7 +221,7 @@ PrecisionReport detail::precision_report(const LossFunction& loss, const std::ve
   std::vector<Tensor> low;
   for (const NamedParam& param : params) low.push_back(param.param->value().to(dtype));
   Rounding rounding(loss, low);
-  const Evaluation &measured = rounding.measured(), &exact = rounding.exact();
+  const Evaluation &measured = rounding.measured, &exact = rounding.exact;
   const Flat error = combined(measured.gradient, exact.gradient, std::minus());
   PrecisionReport report{
       .dtype = dtype,

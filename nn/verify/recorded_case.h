@@ -27,9 +27,6 @@ class CaseSettings {
   std::vector<std::vector<std::string>> lists(const std::string& key) const;  ///< a list of lists of strings
 
  private:
-  template <class T>
-  T get(const std::string& key, const std::string& type) const;
-
   std::map<std::string, std::string> json_;
 };
 

@@ -13,7 +13,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops.h>
-#include <braid/autograd/verify/detail/rules.h>
+#include <braid/autograd/verify/detail/comparison.h>
 #include <braid/core/random.h>
 #include <tests/derivative_patterns.h>
 

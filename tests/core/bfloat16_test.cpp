@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/core/format.h>
-#include <braid/core/kernels/convert.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/tensor.h>
 #include <tests/support.h>
 #include <tests/target_guard.h>
@@ -65,8 +65,8 @@ TEST(BFloat16, VectorsRoundAsNumbersDo) {
     const TargetGuard guard(target);
     std::vector<bfloat16> y(x.size());
     std::vector<float> back(x.size());
-    kernels::convert_kernels().round(x.data(), y.data(), n);
-    kernels::convert_kernels().widen(y.data(), back.data(), n);
+    kernels::element_kernels().round(x.data(), y.data(), n);
+    kernels::element_kernels().widen(y.data(), back.data(), n);
     for (std::size_t i = 0; i + 1 < x.size(); ++i) {
       ASSERT_EQ(y[i].bits, bfloat16(x[i]).bits) << hwy::TargetName(target) << ", " << x[i];
       const float widened = y[i];

@@ -17,7 +17,7 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
-#include <braid/core/kernels/convert.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/platform/machine.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/gemm.h>
@@ -42,7 +42,7 @@ std::string refusal(std::string_view what, std::string_view text) {
 }
 
 /// The kernel that rounds to bf16: another address for every target.
-auto rounding_code() { return kernels::convert_kernels().round; }
+auto rounding_code() { return kernels::element_kernels().round; }
 
 double distance(const Tensor& a, const Tensor& b) {
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
@@ -114,7 +114,7 @@ TEST(InstructionSet, DecidesWhatMultipliesBF16) {
     if (set == Set::amx) {
       EXPECT_EQ(unit, "AMX");
     } else if (set == Set::avx512) {
-      const bool faster = platform::has_avx512_bf16() && !platform::is_intel() && detail::may_use_onednn();
+      const bool faster = platform::has_fast_avx512_bf16() && detail::may_use_onednn();
       EXPECT_EQ(unit, faster ? "AVX512_BF16" : "f32");
     } else {
       EXPECT_EQ(unit, "f32");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <braid/autograd/detail/record_view.h>
 #include <braid/autograd/detail/tape_state.h>
 
 namespace braid {

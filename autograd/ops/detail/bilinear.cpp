@@ -12,12 +12,8 @@ std::vector<Var> bilinear_vjp(const Bilinear& map, std::span<const Var> inputs, 
 std::vector<Var> second_vjp(const Bilinear& map, std::span<const Var> inputs, const Var& dy, std::vector<Var> moves) {
   for (std::size_t i = 0; i < moves.size(); ++i)
     if (!moves[i].value().defined()) moves[i] = zeros(inputs[i].shape(), inputs[i].dtype());
-  std::vector<Var> left_moves(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(map.left));
-  std::vector<Var> right_moves(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(map.left));
-  for (std::size_t i = map.left; i < inputs.size(); ++i) {
-    left_moves.push_back(inputs[i]);
-    right_moves.push_back(moves[i]);
-  }
+  std::vector<Var> left_moves(inputs.begin(), inputs.end()), right_moves = moves;
+  for (std::size_t i = 0; i < map.left; ++i) std::swap(left_moves[i], right_moves[i]);
   std::vector<Var> dxs = bilinear_vjp(map, moves, dy);
   dxs.push_back(bilinear(map, left_moves) + bilinear(map, right_moves));
   return dxs;
@@ -26,10 +22,9 @@ std::vector<Var> second_vjp(const Bilinear& map, std::span<const Var> inputs, co
 std::vector<Var> bilinear_vjp(const Bilinear& map, std::span<const Var> inputs, const Var& dy) {
   std::vector<Var> all(inputs.begin(), inputs.end());
   all.push_back(dy);
-  std::vector<Tensor> values;
-  for (const Var& v : all) values.push_back(v.value());
-  const auto vjp = [map, values](std::span<const Tensor> moves, const Needs&) {
-    const std::vector<Var> constants(values.begin(), values.end());
+  std::vector<Var> constants;
+  for (const Var& v : all) constants.push_back(detach(v));
+  const auto vjp = [map, constants](std::span<const Tensor> moves, const Needs&) {
     const std::vector<Var> dxs =
         second_vjp(map, std::span(constants).first(moves.size()), constants.back(), {moves.begin(), moves.end()});
     return std::vector<Tensor>(dxs.begin(), dxs.end());

@@ -1,8 +1,7 @@
-#include <braid/autograd/ops/detail/convolution.h>
+#include <braid/autograd/ops/detail/window.h>
 
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/einsum.h>
-#include <braid/autograd/ops/unfold.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/products/gemm.h>
 
@@ -141,8 +140,7 @@ Tensor dense_dw(const Convolution& conv, const T* dy, const T* x) {
 
 /// weight [O, C/G, ..] -> [K, G, C/G, O/G]
 Tensor by_tap(const Convolution& conv, const Tensor& weight) {
-  const std::int64_t groups = conv.groups;
-  return weight.reshape({groups, conv.out / groups, conv.in / groups, conv.window.taps()})
+  return weight.reshape({conv.groups, conv.out / conv.groups, conv.in / conv.groups, conv.window.taps()})
       .permute({3, 0, 2, 1})
       .contiguous();
 }
@@ -179,8 +177,7 @@ Var composed(const Convolution& conv, const Var& x, const Var& weight, const Var
   return bias.value().defined() ? y + bias : y;
 }
 
-}  // namespace
-
+/// Throws ShapeError or ValueError naming `op` unless weight [out, C / groups, ..] fits x [.., C] and the groups.
 void check_weight(const char* op, const Shape& x, const Shape& weight, std::int64_t groups) {
   check_setting(op, "groups", groups, 1);
   check_value(x[-1] % groups == 0 && weight[0] % groups == 0,
@@ -190,8 +187,11 @@ void check_weight(const char* op, const Shape& x, const Shape& weight, std::int6
               x[-1] / groups, weight.rank() == 3 ? "K" : "K, L", x[-1], groups, weight);
 }
 
+}  // namespace
+
 Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,
                 std::int64_t groups) {
+  check_weight(op, x.shape(), weight.shape(), groups);
   std::vector<std::int64_t> sizes{window.batch, window.w.out, weight.size(0)};
   if (x.rank() == 4) sizes.insert(sizes.begin() + 1, window.h.out);
   const Shape y(sizes, op);
@@ -207,10 +207,9 @@ Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias
   const Convolution conv{window, groups, x.size(-1), weight.size(0)};
   if (Composed::active()) return reshape(composed(conv, x, weight, bias), y);
   const Tensor in = x.value().contiguous(), w = by_tap(conv, weight.value());
-  const Tensor start = bias.value().defined() ? bias.value().contiguous() : Tensor();
   return dispatch_float(op, x.dtype(), [&]<class T>(T) {
     return record(
-        op, convolve<T>(conv, Way::reads, in, w, start).reshape(y), inputs,
+        op, convolve<T>(conv, Way::reads, in, w, bias.value().contiguous()).reshape(y), inputs,
         [conv, in, w, shape = weight.shape(), biased = inputs.size() == 3](const Tensor& dy_in, const Needs& needs) {
           const Tensor dy = dy_in.reshape({conv.window.rows(Way::reads), conv.out}).contiguous();
           std::vector<Tensor> cotangents(2);

@@ -5,8 +5,7 @@ namespace braid::detail {
 
 /// Records `y = forward(x)`, a linear map of Tensors with the transpose `transposed`, which is its vjp and its rule.
 Var linear_map(const char* op, const Var& x, auto forward, auto transposed) {
-  Tensor y = forward(x.value());
-  return record(op, std::move(y), {x}, [=](const Var& dy) { return linear_map(op, dy, transposed, forward); });
+  return record(op, forward(x.value()), {x}, [=](const Var& dy) { return linear_map(op, dy, transposed, forward); });
 }
 
 }  // namespace braid::detail

@@ -11,12 +11,10 @@ inline double divisor(Reduction reduction, const Shape& losses, double count) {
   return reduction == Reduction::sum || reduction == Reduction::none || count == 0 ? 1 : count;
 }
 
-/// Losses [B, ...], reduced.
-inline Var reduce_losses(const Var& losses, Reduction reduction, double count) {
-  return reduction == Reduction::none ? losses : sum(losses) / divisor(reduction, losses.shape(), count);
-}
-inline Var reduce_losses(const Var& losses, Reduction reduction) {
-  return reduce_losses(losses, reduction, static_cast<double>(losses.value().numel()));
+/// Losses [B, ...], reduced; `count` is their number unless given.
+inline Var reduce_losses(const Var& losses, Reduction reduction, std::optional<double> count = {}) {
+  const double terms = count.value_or(static_cast<double>(losses.numel()));
+  return reduction == Reduction::none ? losses : sum(losses) / divisor(reduction, losses.shape(), terms);
 }
 
 }  // namespace braid::detail

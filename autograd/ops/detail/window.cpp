@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include <braid/core/error.h>
-
 namespace braid::detail {
 
 void check_setting(const char* op, const char* name, std::int64_t value, std::int64_t least) {
@@ -38,10 +36,8 @@ std::vector<AxisPart> WindowAxis::parts(Way way) const {
 
 Window window_over(const char* op, const Shape& x, Size2d size, const WindowSettings& s) {
   check_shape(x.rank() == 4, "{}: x must have shape [B, H, W, C] but has {}", op, x);
-  check_setting(op, "size", std::min(size.h, size.w), 1);
-  check_setting(op, "size", std::max(size.h, size.w), 1);
-  check_setting(op, "padding", std::min(s.padding.h, s.padding.w), 0);
-  check_setting(op, "padding", std::max(s.padding.h, s.padding.w), 0);
+  for (const std::int64_t taps : {size.h, size.w}) check_setting(op, "size", taps, 1);
+  for (const std::int64_t padding : {s.padding.h, s.padding.w}) check_setting(op, "padding", padding, 0);
   return {x[0],
           {op, x[1], size.h, s.stride.h, s.dilation.h, s.padding.h, s.padding.h},
           {op, x[2], size.w, s.stride.w, s.dilation.w, s.padding.w, s.padding.w}};

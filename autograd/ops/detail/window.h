@@ -12,6 +12,12 @@ namespace braid::detail {
 /// Throws ValueError naming `op` unless a setting lies in [least, 2^31), so that no position overflows.
 void check_setting(const char* op, const char* name, std::int64_t value, std::int64_t least);
 
+/// The same settings for the channels last.
+auto with_channels_last(auto settings) {
+  settings.channels = Channels::last;
+  return settings;
+}
+
 /// Which way a window is looked through.
 enum class Way {
   reads,    ///< from its stops to the positions that they read
@@ -62,6 +68,12 @@ Window window_over(const char* op, const Shape& x, Size2d size, const WindowSett
 
 /// x [B, H, W, C] -> [B U V, taps C]
 Var unfold(const Var& x, const Window& window);
+
+/// The convolution of both conv1d and conv2d, recorded as `op`: x [B, .., C], whose positions `window` covers, weight
+/// [out, C / groups, ..], bias [out] or undefined -> y. Throws ShapeError, DTypeError or ValueError naming `op` when
+/// the weight does not fit x and the groups, bias does not fit the weight or dtypes do not fit.
+Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,
+                std::int64_t groups);
 
 /// The rows of a window that meet the same taps.
 struct WindowPart {

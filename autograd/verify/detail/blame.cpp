@@ -1,7 +1,6 @@
 #include <braid/autograd/verify/detail/blame.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>

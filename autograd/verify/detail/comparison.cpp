@@ -188,8 +188,7 @@ bool Comparison::is_negligible(const Line& line, const CheckedDerivative& checke
   return moves <= 1e-8 * size;  // less than half of the digits of the output
 }
 
-CheckedDerivative Comparison::check(const Line& given) {
-  Line line = given;
+CheckedDerivative Comparison::check(Line line) {
   Compared compared = compare(line);
   CheckedDerivative& checked = compared.checked;
   if (checked.verdict == Verdict::unchecked && !line.is_element()) {

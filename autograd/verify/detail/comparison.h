@@ -12,6 +12,14 @@ namespace braid::detail {
 /// Throws DTypeError naming `what` unless x is f64.
 void check_f64(const Tensor& x, const std::string& what);
 
+/// The gradients of <dy, f(inputs)> as one vector: by vjps for constants, by rules for variables of higher order.
+GradcheckFunction gradient_function(const GradcheckFunction& f, const Tensor& dy);
+
+/// Compares <J^T w, v> by vjps with <w, J v> by rules, for the Jacobian J of f and random v and w: no step, and no
+/// kinks, since both go the way that f went. And the tolerance: 1e-13 of the terms, or what rounding explains.
+std::pair<CheckedDerivative, double> check_without_steps(const GradcheckFunction& f, List<Tensor> inputs,
+                                                         std::uint64_t seed);
+
 /// The gradients of <dy, f(inputs)> at a point, compared with differences along lines.
 class Comparison {
  public:
@@ -26,7 +34,7 @@ class Comparison {
   /// The rounding error of the outputs, in units of the error of storing them.
   double amplification() const;
 
-  CheckedDerivative check(const Line& line);
+  CheckedDerivative check(Line line);
 
  private:
   /// The derivative along a line by the gradients, and what may be wrong with it.

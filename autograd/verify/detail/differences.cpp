@@ -23,13 +23,9 @@ Tensor random_signs(const Shape& shape, Rng& rng) {
 }
 
 Tensor scales(const Tensor& x) {
-  const Tensor t = x.contiguous();
-  const double* data = t.data<double>();
-  const std::int64_t count = t.numel();
-  const double squares = std::inner_product(data, data + count, data, 0.0);
-  const double size = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  const double size = std::sqrt(dot(x, x) / static_cast<double>(std::max<std::int64_t>(x.numel(), 1)));
   const auto scale = [=](double v) { return size < 1e-12 ? 1.0 : std::max(std::abs(v), 0.1 * size); };
-  return map("gradcheck", scale, t);
+  return map("gradcheck", scale, x);
 }
 
 Tensor random_direction(const Tensor& x, Rng& rng) {

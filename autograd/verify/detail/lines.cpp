@@ -40,11 +40,10 @@ std::vector<Line> lines_through(const Subject& subject, Rng& rng) {
 
 Line line_of_element(const Subject& subject, std::size_t input, std::int64_t element) {
   const Tensor& x = subject.inputs[input];
-  const auto at = static_cast<std::size_t>(element);
   const Tensor direction = only(ones(x.shape(), DType::f64), element, element + 1);
   Line line{subject.names[input], element_name(x.shape(), element), {{input, direction}}};
-  line.scale = scales(x).to_vector<double>()[at];
-  line.from = x.to_vector<double>()[at];
+  line.scale = scales(x).to_vector<double>()[element];
+  line.from = x.to_vector<double>()[element];
   line.size = std::abs(line.from);
   for (const double g : subject.gradients[input].to_vector<double>())
     if (std::isfinite(g)) line.largest = std::max(line.largest, std::abs(g));

@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/rules.h>
+#include <braid/autograd/verify/detail/comparison.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/autograd/verify/detail/differences.h>
 
 namespace braid::detail {
 namespace {

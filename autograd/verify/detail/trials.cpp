@@ -73,10 +73,51 @@ struct Trials::Step {
 
 /// What runs have shown of one trial.
 struct Trials::Course {
+  const Trials& trials;
+  const Trial& trial;
+  const Recording::Op& op = trials.base_.ops[trial.op];
   InnerProduct analytic;
   Extrapolation numeric, deferred;
 
+  Course(const Trials& trials, const Trial& trial, const Directions& directions) : trials(trials), trial(trial) {
+    for (const std::size_t input : trial.inputs) {
+      const auto direction = directions.find(*op.inputs[input]);
+      if (direction != directions.end() && !(op.deferral && op.deferral->input == input))
+        analytic.add(op.dxs[input], direction->second);
+    }
+  }
+
   double floor() const { return 1e-3 * analytic.size; }
+
+  /// Adds one step of <dys, outputs>. A deferred cotangent belongs to the output of the op that deferred it.
+  void add(const Step& step) {
+    const auto add_deferred = [&](Movement& movement, const Recording::Op& from) {
+      step.add_to(movement, from.dxs[from.deferral->input], from.output(from.deferral->output));
+    };
+    Movement moves;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const ValueId value = op.output(i);
+      if (!trials.writers_.contains(value)) step.add_to(moves, op.dys[i], value);
+      for (auto [writer, end] = trials.writers_.equal_range(value); writer != end; ++writer)
+        if (const Recording::Op& before = trials.base_.ops[writer->second]; !before.dxs.empty())
+          add_deferred(moves, before);
+    }
+    numeric.add(step.size, moves.moves(step.size, 1));
+    if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
+    Movement deferred_moves;
+    add_deferred(deferred_moves, op);
+    deferred.add(step.size, deferred_moves.moves(step.size, 1));
+  }
+
+  Outcome outcome() const {
+    const Derivative best = numeric.best(), later = deferred.best();
+    const double left = std::isfinite(later.value) ? later.value : 0, value = analytic.value + left;
+    const double tolerance = trials.subject_.options.tolerance;
+    const Verdict verdict = judge(value, best, std::max(floor(), 1e-3 * std::abs(left)), tolerance);
+    const double size = InnerProduct(op.dys, op.results).size;
+    const bool zero = std::abs(value) + std::abs(best.value) <= 1e-15 * size;  // up to rounding
+    return {value, best, zero ? Verdict::right : verdict};
+  }
 };
 
 Trials::Trials(const Subject& subject, const Tensor& dy, double amplification, bool opens_checkpoints)
@@ -141,59 +182,17 @@ std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
   return values;
 }
 
-/// Adds one step of <dys, outputs> to a course. A deferred cotangent belongs to the output of the op that deferred it.
-void Trials::follow(const Trial& trial, Course& course, const Step& step) const {
-  const auto add_deferred = [&](Movement& movement, const Recording::Op& op) {
-    step.add_to(movement, op.dxs[op.deferral->input], op.output(op.deferral->output));
-  };
-  const Recording::Op& op = base_.ops[trial.op];
-  Movement numeric;
-  for (std::size_t i = 0; i < op.results.size(); ++i) {
-    const ValueId value = op.output(i);
-    if (!writers_.contains(value)) step.add_to(numeric, op.dys[i], value);
-    for (auto [writer, end] = writers_.equal_range(value); writer != end; ++writer)
-      if (const Recording::Op& before = base_.ops[writer->second]; !before.dxs.empty()) add_deferred(numeric, before);
-  }
-  course.numeric.add(step.size, numeric.moves(step.size, 1));
-  if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
-  Movement deferred;
-  add_deferred(deferred, op);
-  course.deferred.add(step.size, deferred.moves(step.size, 1));
-}
-
-Trials::Course Trials::start(const Trial& trial, const Directions& directions) const {
-  Course course;
-  const Recording::Op& op = base_.ops[trial.op];
-  for (const std::size_t input : trial.inputs) {
-    const auto direction = directions.find(*op.inputs[input]);
-    if (direction != directions.end() && !(op.deferral && op.deferral->input == input))
-      course.analytic.add(op.dxs[input], direction->second);
-  }
-  return course;
-}
-
-Outcome Trials::finish(const Trial& trial, const Course& course) const {
-  const Derivative numeric = course.numeric.best(), deferred = course.deferred.best();
-  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic.value + left;
-  const Verdict verdict =
-      judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), subject_.options.tolerance);
-  const Recording::Op& op = base_.ops[trial.op];
-  const double size = InnerProduct(op.dys, op.results).size;
-  const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // up to rounding
-  return {analytic, numeric, zero ? Verdict::right : verdict};
-}
-
 std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directions& directions, double fineness) {
   std::vector<Course> courses;
-  for (const Trial& trial : trials) courses.push_back(start(trial, directions));
+  for (const Trial& trial : trials) courses.emplace_back(*this, trial, directions);
   const std::set<ValueId> flow = flowing(trials);
   descend_together(fineness, courses, subject_.options.tolerance, [&](double size) {
     const Step step{*this, size, {*this, directions, flow, size}, {*this, directions, flow, -size}};
     leaks_.insert(step.above.leaks().begin(), step.above.leaks().end());
-    for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], step);
+    for (Course& course : courses) course.add(step);
   });
   std::vector<Outcome> outcomes;
-  for (std::size_t t = 0; t < trials.size(); ++t) outcomes.push_back(finish(trials[t], courses[t]));
+  for (const Course& course : courses) outcomes.push_back(course.outcome());
   return outcomes;
 }
 

@@ -63,9 +63,6 @@ class Trials {
   }
   std::vector<std::size_t> inputs_of(const Recording::Op& op, bool deferred) const;
   std::set<ValueId> flowing(const std::vector<Trial>& trials) const;
-  Course start(const Trial& trial, const Directions& directions) const;
-  void follow(const Trial& trial, Course& course, const Step& step) const;
-  Outcome finish(const Trial& trial, const Course& course) const;
 
   const Subject& subject_;
   const double amplification_;

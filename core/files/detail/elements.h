@@ -16,11 +16,11 @@ namespace braid::detail {
 
 static_assert(std::endian::native == std::endian::little, "files are little endian");
 
-/// The types of elements in files.
+/// The types of elements in files, those of .npy files first.
 enum class StoredType : std::uint8_t {
   // clang-format off
-  boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64,
-  f4, f6_e2m3, f6_e3m2, f8_e4m3, f8_e5m2, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz, c64,
+  f32, f64, i32, f16, boolean, i8, u8, i16, u16, u32, i64, u64,
+  bf16, f4, f6_e2m3, f6_e3m2, f8_e4m3, f8_e5m2, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz, c64,
   // clang-format on
 };
 
@@ -31,12 +31,12 @@ struct StoredTypeFacts {
 };
 // In the order of StoredType.
 inline constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
-    {"BOOL", 8, DType::i32}, {"U8", 8, DType::i32},   {"I8", 8, DType::i32},     {"U16", 16, DType::i32},
-    {"I16", 16, DType::i32}, {"U32", 32, DType::i32}, {"I32", 32, DType::i32},   {"U64", 64, DType::i32},
-    {"I64", 64, DType::i32}, {"F16", 16, DType::f32}, {"BF16", 16, DType::bf16}, {"F32", 32, DType::f32},
-    {"F64", 64, DType::f64}, {"F4", 4, {}},           {"F6_E2M3", 6, {}},        {"F6_E3M2", 6, {}},
-    {"F8_E4M3", 8, {}},      {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},        {"F8_E4M3FNUZ", 8, {}},
-    {"F8_E5M2FNUZ", 8, {}},  {"C64", 64, {}},
+    {"F32", 32, DType::f32},   {"F64", 64, DType::f64}, {"I32", 32, DType::i32}, {"F16", 16, DType::f32},
+    {"BOOL", 8, DType::i32},   {"I8", 8, DType::i32},   {"U8", 8, DType::i32},   {"I16", 16, DType::i32},
+    {"U16", 16, DType::i32},   {"U32", 32, DType::i32}, {"I64", 64, DType::i32}, {"U64", 64, DType::i32},
+    {"BF16", 16, DType::bf16}, {"F4", 4, {}},           {"F6_E2M3", 6, {}},      {"F6_E3M2", 6, {}},
+    {"F8_E4M3", 8, {}},        {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},      {"F8_E4M3FNUZ", 8, {}},
+    {"F8_E5M2FNUZ", 8, {}},    {"C64", 64, {}},
 }};
 static_assert(kStoredTypes[static_cast<int>(StoredType::c64)].name == "C64");
 
@@ -72,14 +72,6 @@ Tensor read_converted(auto& source, const Shape& shape, auto convert) {
   return tensor;
 }
 
-template <class Stored>
-Tensor read_integers(auto& source, const Shape& shape, const std::string& what) {
-  return read_converted<Stored, std::int32_t>(source, shape, [&](Stored value) {
-    check<FileError>(std::in_range<std::int32_t>(value), "{} must fit 32 bits but one is {}", what, value);
-    return static_cast<std::int32_t>(value);
-  });
-}
-
 /// IEEE 754 half precision as f32.
 inline float widened(std::uint16_t half) {
   // An f32 with these bits has an exponent that is 112 too low; that of infinities and NaN is the largest.
@@ -92,16 +84,20 @@ inline float widened(std::uint16_t half) {
 /// Reads a tensor of a type that braid supports from a source, whose `read(void* out, std::uint64_t bytes)` gives the
 /// next bytes of a file. Throws FileError unless all integers fit i32; `what` describes them.
 Tensor read_stored(auto& source, StoredType type, const Shape& shape, const std::string& what) {
+  const auto to_i32 = [&](auto value) {
+    check<FileError>(std::in_range<std::int32_t>(value), "{} must fit 32 bits but one is {}", what, value);
+    return static_cast<std::int32_t>(value);
+  };
   switch (type) {
     case StoredType::boolean:
       return read_converted<std::uint8_t, std::int32_t>(source, shape, [](auto byte) { return byte != 0 ? 1 : 0; });
-    case StoredType::u8: return read_integers<std::uint8_t>(source, shape, what);
-    case StoredType::i8: return read_integers<std::int8_t>(source, shape, what);
-    case StoredType::u16: return read_integers<std::uint16_t>(source, shape, what);
-    case StoredType::i16: return read_integers<std::int16_t>(source, shape, what);
-    case StoredType::u32: return read_integers<std::uint32_t>(source, shape, what);
-    case StoredType::u64: return read_integers<std::uint64_t>(source, shape, what);
-    case StoredType::i64: return read_integers<std::int64_t>(source, shape, what);
+    case StoredType::u8: return read_converted<std::uint8_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::i8: return read_converted<std::int8_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::u16: return read_converted<std::uint16_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::i16: return read_converted<std::int16_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::u32: return read_converted<std::uint32_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::u64: return read_converted<std::uint64_t, std::int32_t>(source, shape, to_i32);
+    case StoredType::i64: return read_converted<std::int64_t, std::int32_t>(source, shape, to_i32);
     case StoredType::f16: return read_converted<std::uint16_t, float>(source, shape, widened);
     default: break;
   }

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +18,10 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint64_t kLongestHeader = 1 << 20;  // numpy's own limit is 10,000 bytes
+
+/// The types of elements by their names in headers, in the order of StoredType, and those of DType first.
+constexpr std::array<std::string_view, 12> kTypes{"<f4", "<f8", "<i4", "<f2", "|b1", "|i1",
+                                                  "|u1", "<i2", "<u2", "<u4", "<i8", "<u8"};
 
 /// The dictionary of a header.
 struct Header {
@@ -48,9 +51,7 @@ class Parser {
       else
         fail();
       if (std::exchange(seen[key], true)) fail();
-      if (accept(",")) continue;
-      expect("}");
-      break;
+      if (!accept(",") && !rest_.starts_with("}")) fail();
     }
     skip_space();
     if (seen.size() != 3 || !rest_.empty()) fail();
@@ -107,10 +108,7 @@ class Parser {
     expect("(");
     while (!accept(")")) {
       sizes.push_back(integer());
-      if (accept(",")) continue;
-      if (sizes.size() == 1) fail();  // (3) is a number
-      expect(")");
-      break;
+      if (!accept(",") && (sizes.size() == 1 || !rest_.starts_with(")"))) fail();  // (3) is a number
     }
     return sizes;
   }
@@ -145,34 +143,17 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   return {Parser(source.where, text).parse(), source.size - before - length};
 }
 
-/// The types of elements by their names in headers, those of DType first, in its order.
-using NpyType = std::pair<std::string_view, StoredType>;
-constexpr std::array<NpyType, 12> kTypes{{
-    {"<f4", StoredType::f32},
-    {"<f8", StoredType::f64},
-    {"<i4", StoredType::i32},
-    {"<f2", StoredType::f16},
-    {"|b1", StoredType::boolean},
-    {"|i1", StoredType::i8},
-    {"|u1", StoredType::u8},
-    {"<i2", StoredType::i16},
-    {"<u2", StoredType::u16},
-    {"<u4", StoredType::u32},
-    {"<i8", StoredType::i64},
-    {"<u8", StoredType::u64},
-}};
-
 }  // namespace
 
 Tensor read_npy(const NpySource& source) {
   const auto [header, bytes] = read_header(source);
   const Shape shape = checked_shape(source.where, header.shape);
-  const auto* found = std::ranges::find(kTypes, header.descr, &NpyType::first);
-  check<FileError>(found != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
-                   fmt::join(kTypes | std::views::keys, ", "), excerpt(header.descr));
-  const auto& [descr, type] = *found;
+  const auto* descr = std::ranges::find(kTypes, header.descr);
+  check<FileError>(descr != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
+                   fmt::join(kTypes, ", "), excerpt(header.descr));
+  const auto type = static_cast<StoredType>(descr - kTypes.begin());
   const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * (facts(type).bits / 8);
-  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but there are {}", source.where, descr, shape,
+  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but there are {}", source.where, *descr, shape,
                    expected, bytes);
   const std::string what = source.where + ": integers";
   if (!header.fortran_order) return read_stored(source, type, shape, what);
@@ -185,7 +166,7 @@ Tensor read_npy(const NpySource& source) {
 std::string npy_header(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
-  const std::string_view descr = kTypes[static_cast<std::size_t>(tensor.dtype())].first;
+  const std::string_view descr = kTypes[static_cast<std::size_t>(tensor.dtype())];
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
                                  fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
   text.resize((10 + text.size() + 64) / 64 * 64 - 11, ' ');

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace braid::detail {
 namespace {
@@ -23,15 +22,6 @@ SafetensorsHeader read_header(RegularFile& file) {
   return parse_safetensors_header(file.where(), text, file.size() - 8 - length);
 }
 
-Tensor skip(RegularFile& file, std::uint64_t bytes) {
-  std::vector<std::byte> chunk(65536);
-  for (std::uint64_t count = 0; bytes > 0; bytes -= count) {
-    count = std::min<std::uint64_t>(bytes, chunk.size());
-    file.read(chunk.data(), count);
-  }
-  return {};
-}
-
 }  // namespace
 
 SafetensorsReader::SafetensorsReader(std::string where, const std::filesystem::path& path)
@@ -39,7 +29,10 @@ SafetensorsReader::SafetensorsReader(std::string where, const std::filesystem::p
 
 Tensor SafetensorsReader::next() {
   const auto& [name, type, shape, begin, end] = header_.tensors.at(next_++);
-  if (!facts(type).dtype) return skip(file_, end - begin);
+  if (!facts(type).dtype) {
+    file_.skip(end - begin);
+    return {};
+  }
   const std::string where = fmt::format("{}: tensor '{}'", file_.where(), excerpt(name));
   return read_stored(file_, type, shape, fmt::format("{}: {} values", where, facts(type).name));
 }

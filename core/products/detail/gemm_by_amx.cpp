@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <braid/core/kernels/convert.h>
+#include <braid/core/kernels/elements.h>
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
@@ -160,13 +160,13 @@ class ByAmx {
       if constexpr (!kRounds)
         sums = part;
       else if (p_.beta != 0)
-        kernels::widen_rows(size.rows, columns, part, sums);
+        kernels::convert_rows(kernels::element_kernels().widen, size.rows, columns, part, sums);
       for (std::int64_t first = 0; first < p_.k; first += depth_) {
         const std::int64_t depth = std::min(depth_, p_.k - first);
         if (j == 0 && !amx::pack(amx::Side::left, terms_, p_.a.from(at.rows, first), size.rows, depth, a)) return false;
         multiply_block(at.columns + j, {size.rows, columns}, first, depth, a, sums);
       }
-      if constexpr (kRounds) kernels::round_rows(size.rows, columns, sums, part);
+      if constexpr (kRounds) kernels::convert_rows(kernels::element_kernels().round, size.rows, columns, sums, part);
     }
     return true;
   }

@@ -1,7 +1,5 @@
 #pragma once
 // Compiler support for AMX, which Highway 1.0 does not have.
-#include <cstdint>
-
 #include <hwy/base.h>
 
 #ifdef __x86_64__
@@ -19,10 +17,3 @@
 #define BRAID_AMX "amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16"
 #define BRAID_AMX_LAMBDA __attribute__((target(BRAID_AMX)))
 #define BRAID_INLINE __attribute__((always_inline)) inline
-
-namespace braid::kernels::amx {
-
-// Sizes of a tile, in bf16 elements.
-inline constexpr std::int64_t kLines = 16, kDepth = 32, kSize = kLines * kDepth;
-
-}  // namespace braid::kernels::amx

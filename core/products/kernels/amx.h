@@ -7,6 +7,9 @@
 /// bf16, or f32 split into up to three bf16 terms. Only for InstructionSet::amx.
 namespace braid::kernels::amx {
 
+// Sizes of a tile, in bf16 elements.
+inline constexpr std::int64_t kLines = 16, kDepth = 32, kSize = kLines * kDepth;
+
 /// Rows are packed in groups: two tiles for every 32 columns, and for each term.
 inline constexpr std::int64_t kGroup = 32;
 

@@ -12,8 +12,7 @@ void check_temperature(std::string_view constraint, double temperature) {
 
 /// The nearest of the weights `(1 - epsilon) p + epsilon e_last` with p in the simplex.
 Tensor project_identity(const Tensor& weights, double epsilon) {
-  const std::int64_t k = weights.size(-1);
-  const Var reserved = epsilon * Var(eye(k, weights.dtype()).select(0, k - 1));
+  const Var reserved = epsilon * Var(eye(weights.size(-1), weights.dtype())[-1]);
   return ((1 - epsilon) * simplex_projection((Var(weights) - reserved) / (1 - epsilon)) + reserved).value();
 }
 

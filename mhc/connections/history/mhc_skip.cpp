@@ -24,9 +24,7 @@ Tensor initial_parameters(const MHCSkipSettings& s) {
   return full(current.shape(), raw && uniform ? 1 / static_cast<double>(k) : 0, s.dtype);
 }
 
-Var last_row(const Var& weights) {
-  return weights.rank() == 1 ? weights : squeeze(slice(weights, 0, weights.size(0) - 1, weights.size(0)), 0);
-}
+Var last_row(const Var& weights) { return weights.rank() == 1 ? weights : weights[-1]; }
 
 /// The last k entries of every axis.
 Var window(Var logits, std::int64_t k) {

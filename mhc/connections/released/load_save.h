@@ -21,13 +21,10 @@ std::string head_prefix(CheckpointNames names);
 /// to its dtype. Throws Error listing every name under the prefix that is missing, unexpected or of another shape; then
 /// nothing has changed.
 void load_connection(const nn::NamedTensors& tensors, const std::string& prefix, auto& module) {
-  std::vector<std::pair<std::string, Tensor*>> targets;
-  for_each_param(module,
-                 [&](const std::string& name, Var& p) { targets.emplace_back(prefix + name, &p.mutable_value()); });
   nn::NamedTensors own;
   for (const auto& [name, tensor] : tensors)
     if (name.starts_with(prefix)) own.emplace(name, tensor);
-  nn::assign_by_name("load_connection", targets, own);
+  nn::from_tensors(module, own, "load_connection", [&](const std::string& name) { return prefix + name; });
 }
 
 /// Adds the parameters to tensors, under the names that load_connection() reads.

@@ -21,8 +21,6 @@ inline void check_argument(const char* op, const char* name, const Var& argument
   check_map_dtype(op, name, argument, x);
 }
 
-using braid::kernels::In, braid::kernels::Out;
-
 /// An uninitialized tensor of the shape and dtype of `t`; undefined when `t` is.
 inline Tensor like(const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); }
 

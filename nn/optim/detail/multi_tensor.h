@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <ranges>
 #include <vector>
 
 #include <braid/core/parallel.h>
@@ -20,18 +21,16 @@ struct TensorBlock {
 std::vector<TensorBlock> cut_into_blocks(const auto& tensors) {
   constexpr std::int64_t kBlock = 16384;
   std::vector<TensorBlock> blocks;
-  std::size_t i = 0;
-  for (const Tensor* tensor : tensors) {
-    for (std::int64_t begin = 0; begin < tensor->numel(); begin += kBlock)
-      blocks.push_back({blocks.size(), i, begin, std::min(begin + kBlock, tensor->numel())});
-    ++i;
-  }
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (std::int64_t begin = 0; begin < tensors[i]->numel(); begin += kBlock)
+      blocks.push_back({blocks.size(), i, begin, std::min(begin + kBlock, tensors[i]->numel())});
   return blocks;
 }
 
-/// Calls f(T{}, block) for each block of tensors, T being the type of its elements, on all threads: one pass over many
-/// tensors, most of which are small.
-void for_each_block(const char* op, const auto& tensors, const auto& f) {
+/// Calls f(T{}, block) for each block of the tensors to which `tensor_of` maps a range, T being the type of their
+/// elements, on all threads: one pass over many tensors, most of which are small.
+void for_each_block(const char* op, const auto& range, const auto& tensor_of, const auto& f) {
+  const auto tensors = range | std::views::transform(tensor_of);
   const std::vector<TensorBlock> blocks = cut_into_blocks(tensors);
   braid::detail::parallel_for_each(std::ssize(blocks), 1, 1, [&](std::int64_t i) {
     const TensorBlock& block = blocks[static_cast<std::size_t>(i)];

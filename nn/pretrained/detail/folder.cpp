@@ -9,7 +9,6 @@
 #include <braid/core/files/detail/safetensors_reader.h>
 #include <braid/core/files/safetensors.h>
 #include <braid/core/utf8.h>
-#include <braid/nn/pretrained/config.h>
 
 namespace braid::nn::detail {
 namespace {
@@ -18,6 +17,7 @@ namespace fs = std::filesystem;
 using braid::detail::facts;
 using braid::detail::SafetensorsReader;
 using braid::detail::StoredTensor;
+using Wanted = std::map<std::string, const PretrainedTensor*>;
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
@@ -43,76 +43,69 @@ std::string misfit(const PretrainedTensor& tensor, const StoredTensor& stored) {
   return {};
 }
 
-}  // namespace
-
-PretrainedFolder::PretrainedFolder(const fs::path& folder, DType dtype)
-    : where_("load_pretrained: " + folder.string()) {
-  check_floating("load_pretrained", dtype);
-  const std::string path = (fs::path(where_) / kConfig).string();
-  const PretrainedConfig settings = parse_pretrained_config(path, read_text(path, folder / kConfig));
-  family_ = settings.family;
-  config_ = settings.config;
-  config_.dtype = dtype;
-  open_shards(folder);
-  check_sizes();
-}
-
-PretrainedFolder::~PretrainedFolder() = default;
-
-void PretrainedFolder::open_shards(const fs::path& folder) {
+void open_shards(PretrainedFolder& files, const fs::path& folder) {
+  const auto where = [&](const std::string& name) { return (fs::path(files.where) / name).string(); };
   const auto open = [&](const std::string& name) {
-    readers_.push_back(std::make_unique<SafetensorsReader>((fs::path(where_) / name).string(), folder / name));
+    files.readers.push_back(std::make_shared<SafetensorsReader>(where(name), folder / name));
   };
   std::error_code ignored;
   if (fs::exists(folder / kWeights, ignored)) return open(kWeights);
-  const std::string path = (fs::path(where_) / kIndex).string();
-  check<FileError>(fs::exists(folder / kIndex, ignored), "{}: must have {} or {}{}", where_, kWeights, kIndex,
+  check<FileError>(fs::exists(folder / kIndex, ignored), "{}: must have {} or {}{}", files.where, kWeights, kIndex,
                    fs::exists(folder / "pytorch_model.bin", ignored) ? "; convert pytorch_model.bin in Python" : "");
-  index_ = parse_shard_index(path, read_text(path, folder / kIndex));
-  std::set<std::string> files;
-  for (const auto& [name, file] : index_) files.insert(file);
-  for (const std::string& file : files) open(file);
+  files.index = parse_shard_index(where(kIndex), read_text(where(kIndex), folder / kIndex));
+  std::set<std::string> shards;
+  for (const auto& [name, file] : files.index) shards.insert(file);
+  for (const std::string& file : shards) open(file);
 }
 
 /// Bounds the settings by the sizes of the files, so that a damaged config.json cannot allocate a huge model. Sizes
 /// that take no memory before tensors are read are not checked.
-void PretrainedFolder::check_sizes() const {
+void check_sizes(const PretrainedFolder& files) {
+  const TransformerConfig& config = files.config;
   std::uint64_t tensors = 0, bytes = 0;
-  for (const auto& reader : readers_)
+  for (const auto& reader : files.readers)
     for (const StoredTensor& stored : reader->header().tensors) ++tensors, bytes += stored.end - stored.begin;
   const auto require = [&](const char* setting, std::int64_t value, std::uint64_t have, const char* unit,
                            std::uint64_t each = 1) {
     check<FileError>(static_cast<std::uint64_t>(value) <= have / each,
-                     "{}: {} specifies {} {} but the files' {} {} have room for {}", where_, kConfig, value, setting,
-                     have, unit, have / each);
+                     "{}: {} specifies {} {} but the files' {} {} have room for {}", files.where, kConfig, value,
+                     setting, have, unit, have / each);
   };
-  const std::uint64_t experts = config_.experts ? static_cast<std::uint64_t>(config_.experts->experts) : 0;
-  require("layers", config_.layers, tensors, "tensors", kLeastPerLayer + 3 * experts);
-  require("channels", config_.channels, bytes, "bytes");
-  require("heads", config_.heads, bytes, "bytes");
-  require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
-  require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
-  if (config_.token_routed > 0)  // each a table of i32
-    require("token ids", config_.vocab, bytes, "bytes",
-            4 * static_cast<std::uint64_t>(config_.token_routed) * static_cast<std::uint64_t>(config_.experts->top));
-  const std::int64_t n = config_.streams ? config_.streams->streams : 0;
-  require("weights of each connection", n * n * (n + 2) * config_.channels, bytes, "bytes",
-          4 * static_cast<std::uint64_t>(config_.layers));
+  const std::uint64_t experts = config.experts ? static_cast<std::uint64_t>(config.experts->experts) : 0;
+  require("layers", config.layers, tensors, "tensors", kLeastPerLayer + 3 * experts);
+  require("channels", config.channels, bytes, "bytes");
+  require("heads", config.heads, bytes, "bytes");
+  require("channels per head", config.head_size.value_or(1), bytes, "bytes");
+  require("hidden channels", config.hidden.value_or(1), bytes, "bytes");
+  if (config.token_routed > 0)  // each a table of i32
+    require("token ids", config.vocab, bytes, "bytes",
+            4 * static_cast<std::uint64_t>(config.token_routed) * static_cast<std::uint64_t>(config.experts->top));
+  const std::int64_t n = config.streams ? config.streams->streams : 0;
+  require("weights of each connection", n * n * (n + 2) * config.channels, bytes, "bytes",
+          4 * static_cast<std::uint64_t>(config.layers));
 }
 
-const PretrainedTensor* PretrainedFolder::find(const std::string& name, const Wanted& wanted) const {
-  for (const std::string& full : {name, std::string(base_prefix(family_)) + name})
+/// Whether the tensor is determined by the settings, as a causal mask is, and need not be read.
+bool is_constant(Family family, std::string_view name) {
+  if (family == Family::gpt2) return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return name.ends_with(".rotary_emb.inv_freq") || (family == Family::deepseek_v4 && name.starts_with("mtp."));
+}
+
+/// The tensor with this name, with or without the prefix of all names but the head's, which files of a model without a
+/// head omit; null if there is none.
+const PretrainedTensor* tensor_named(const std::string& name, const Wanted& wanted, Family family) {
+  for (const std::string& full : {name, (family == Family::gpt2 ? "transformer." : "model.") + name})
     if (const auto found = wanted.find(full); found != wanted.end()) return found->second;
   return nullptr;
 }
 
-void PretrainedFolder::check_names(const Wanted& wanted) const {
+void check_names(const PretrainedFolder& files, const Wanted& wanted) {
   std::vector<std::string> problems;
   std::set<std::string> seen;
-  for (const auto& reader : readers_)
+  for (const auto& reader : files.readers)
     for (const StoredTensor& stored : reader->header().tensors) {
-      const PretrainedTensor* tensor = find(stored.name, wanted);
-      const bool known = is_constant(family_, stored.name) || stored.name == kHead;
+      const PretrainedTensor* tensor = tensor_named(stored.name, wanted, files.family);
+      const bool known = is_constant(files.family, stored.name) || stored.name == kHead;
       if (tensor == nullptr && !known) problems.push_back(excerpt(stored.name) + " is unexpected");
       if (tensor == nullptr) continue;
       if (!seen.insert(tensor->name).second) problems.push_back(tensor->name + " occurs twice");
@@ -120,40 +113,51 @@ void PretrainedFolder::check_names(const Wanted& wanted) const {
     }
   for (const auto& [name, tensor] : wanted) {
     if (seen.contains(name)) continue;
-    const auto file = index_.find(name);
-    problems.push_back(name + " is missing" + (file == index_.end() ? "" : " from " + file->second));
+    const auto file = files.index.find(name);
+    problems.push_back(name + " is missing" + (file == files.index.end() ? "" : " from " + file->second));
   }
-  check<FileError>(problems.empty(), "{}: {}", where_, listed(problems));
+  check<FileError>(problems.empty(), "{}: {}", files.where, listed(problems));
 }
 
-void PretrainedFolder::check_experts(const std::string& name, const Tensor& table) const {
+void check_experts(const PretrainedFolder& files, const std::string& name, const Tensor& table) {
   for (const std::int32_t e : table.to_vector<std::int32_t>())
-    check<FileError>(0 <= e && e < config_.experts->experts, "{}: {} must name experts from 0 to {} but has {}", where_,
-                     name, config_.experts->experts - 1, e);
+    check<FileError>(0 <= e && e < files.config.experts->experts, "{}: {} must name experts from 0 to {} but has {}",
+                     files.where, name, files.config.experts->experts - 1, e);
+}
+
+}  // namespace
+
+PretrainedFolder::PretrainedFolder(const fs::path& folder, DType dtype) : where("load_pretrained: " + folder.string()) {
+  check_floating("load_pretrained", dtype);
+  const std::string path = (fs::path(where) / kConfig).string();
+  PretrainedConfig::operator=(parse_pretrained_config(path, read_text(path, folder / kConfig)));
+  config.dtype = dtype;
+  open_shards(*this, folder);
+  check_sizes(*this);
 }
 
 void PretrainedFolder::read(const NamedParams& params) {
   const BypassCache fresh_memory;
-  check_value(!config_.streams || std::ranges::any_of(params, in_connection),
-              "{}: the model has hyper-connections, which mhc::pretrained_connection makes, but got none", where_);
-  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_, params);
+  check_value(!config.streams || std::ranges::any_of(params, in_connection),
+              "{}: the model has hyper-connections, which mhc::pretrained_connection makes, but got none", where);
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family, config, params);
   Wanted wanted;
   for (const PretrainedTensor& tensor : tensors) wanted.emplace(tensor.name, &tensor);
-  check_names(wanted);
+  check_names(*this, wanted);
   Tensor spare_head;
-  for (const auto& reader : readers_)
+  for (const auto& reader : readers)
     for (const StoredTensor& stored : reader->header().tensors) {
       Tensor value = reader->next();
-      if (const PretrainedTensor* tensor = find(stored.name, wanted)) {
-        if (value.dtype() == DType::i32) check_experts(stored.name, value);
-        tensor->assign(std::move(value), config_.parameters());
+      if (const PretrainedTensor* tensor = tensor_named(stored.name, wanted, family)) {
+        if (value.dtype() == DType::i32) check_experts(*this, stored.name, value);
+        tensor->assign(std::move(value), config.parameters());
       } else if (stored.name == kHead)
         spare_head = value;
       release_cached_memory();  // of the tensor before its conversion
     }
   const Tensor& embedding = *std::ranges::find(params, "embedding.weight", &NamedParams::value_type::first)->second;
-  check<FileError>(!spare_head.defined() || identical(spare_head.to(config_.parameters()), embedding),
-                   "{}: {} must be the embedding, to which tie_word_embeddings ties it, but differs", where_, kHead);
+  check<FileError>(!spare_head.defined() || identical(spare_head.to(config.parameters()), embedding),
+                   "{}: {} must be the embedding, to which tie_word_embeddings ties it, but differs", where, kHead);
 }
 
 NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedParams& params) {
@@ -165,8 +169,7 @@ NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedPara
 
 void save_pretrained(const TransformerConfig& config, const NamedParams& params, const fs::path& folder,
                      std::uint64_t max_shard_bytes) {
-  const Family family = family_of(config);
-  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family, config, params);
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_of(config), config, params);
   std::vector<std::vector<const PretrainedTensor*>> shards;
   std::uint64_t all = 0, filled = 0;
   for (const PretrainedTensor& tensor : tensors) {

@@ -4,9 +4,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <braid/nn/pretrained/detail/names.h>
+#include <braid/nn/pretrained/config.h>
 #include <braid/nn/saving.h>
 
 namespace braid::detail {
@@ -15,35 +16,43 @@ class SafetensorsReader;
 
 namespace braid::nn::detail {
 
+using Family = PretrainedFamily;
+using NamedParams = std::vector<std::pair<std::string, Tensor*>>;
+
+/// A tensor of a family's files and the parameters that it contains: several are concatenated along their first axis.
+struct PretrainedTensor {
+  std::string name;
+  std::vector<Tensor*> params;
+  bool transposed;  // GPT-2's Conv1D stores [in, out]
+
+  Shape shape() const;
+  DType dtype() const { return params.front()->dtype(); }
+  /// Sets the parameters, in `dtype` but for integers.
+  void assign(Tensor value, DType dtype) const;
+  /// What the file contains: a view of the parameter unless several are concatenated.
+  Tensor value() const;
+};
+
+/// Whether a parameter is of a connection, by its name.
+inline bool in_connection(const NamedParams::value_type& param) {
+  return param.first.find(".connection.") != param.first.npos;
+}
+
+/// All tensors of a model with these parameters. Throws Error unless the family has a name for each.
+std::vector<PretrainedTensor> pretrained_tensors(Family family, const TransformerConfig& config,
+                                                 const NamedParams& params);
+
 /// A model's folder in Hugging Face's format. The constructor reads the settings and opens the files of the tensors.
 /// Throws FileError naming the file.
-class PretrainedFolder {
- public:
-  PretrainedFolder(const std::filesystem::path& folder, DType dtype);
-  ~PretrainedFolder();
-  PretrainedFolder(const PretrainedFolder&) = delete;
-  PretrainedFolder& operator=(const PretrainedFolder&) = delete;
+struct PretrainedFolder : PretrainedConfig {
+  std::string where;
+  std::vector<std::shared_ptr<braid::detail::SafetensorsReader>> readers;
+  std::map<std::string, std::string> index;  // the file of each tensor, if there is an index
 
-  const TransformerConfig& config() const { return config_; }
+  PretrainedFolder(const std::filesystem::path& folder, DType dtype);
   /// Sets the parameters of a model with that config, reading one tensor at a time. Before any is set, throws FileError
   /// listing tensors that are missing, unexpected or of another shape.
   void read(const NamedParams& params);
-
- private:
-  using Wanted = std::map<std::string, const PretrainedTensor*>;
-
-  void open_shards(const std::filesystem::path& folder);
-  void check_sizes() const;
-  void check_names(const Wanted& wanted) const;
-  void check_experts(const std::string& name, const Tensor& table) const;
-  /// The tensor with this name, with or without its prefix; null if there is none.
-  const PretrainedTensor* find(const std::string& name, const Wanted& wanted) const;
-
-  std::string where_;
-  Family family_{};
-  TransformerConfig config_;
-  std::vector<std::unique_ptr<braid::detail::SafetensorsReader>> readers_;
-  std::map<std::string, std::string> index_;  // the file of each tensor, if there is an index
 };
 
 /// The tensors of a model by their names in its family. Throws ValueError when it belongs to none.

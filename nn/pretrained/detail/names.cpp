@@ -1,10 +1,11 @@
-#include <braid/nn/pretrained/detail/names.h>
+#include <braid/nn/pretrained/detail/folder.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <ranges>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ constexpr Row kGpt2[] = {
     {"lm_head", {"head"}},
 };
 
-// What all others share. The norms of q and k are Qwen3's own.
+// What the others share. The norms of q and k are Qwen3's own.
 constexpr Row kDecoder[] = {
     {"model.embed_tokens", {"embedding"}},
     {"model.layers.{}.input_layernorm", {"blocks.{}.attention.norm"}},
@@ -44,6 +45,7 @@ constexpr Row kDecoder[] = {
     {"model.layers.{}.self_attn.o_proj", {"blocks.{}.attention.o"}},
     {"model.layers.{}.self_attn.q_norm", {"blocks.{}.attention.q_norm"}},
     {"model.layers.{}.self_attn.k_norm", {"blocks.{}.attention.k_norm"}},
+    {"model.layers.{}.post_attention_layernorm", {"blocks.{}.mlp.norm"}},
     {"model.layers.{}.mlp.gate_proj", {"blocks.{}.mlp.gate"}},
     {"model.layers.{}.mlp.up_proj", {"blocks.{}.mlp.up"}},
     {"model.layers.{}.mlp.down_proj", {"blocks.{}.mlp.down"}},
@@ -51,10 +53,7 @@ constexpr Row kDecoder[] = {
     {"lm_head", {"head"}},
 };
 
-constexpr Row kLlama[] = {{"model.layers.{}.post_attention_layernorm", {"blocks.{}.mlp.norm"}}};
-
 constexpr Row kMixtral[] = {
-    kLlama[0],
     {"model.layers.{}.block_sparse_moe.gate.weight", {"blocks.{}.mlp.router"}},
     {"model.layers.{}.block_sparse_moe.experts.{}.w1", {"blocks.{}.mlp.experts.{}.gate"}},
     {"model.layers.{}.block_sparse_moe.experts.{}.w2", {"blocks.{}.mlp.experts.{}.down"}},
@@ -62,7 +61,6 @@ constexpr Row kMixtral[] = {
 };
 
 constexpr Row kQwen3Moe[] = {
-    kLlama[0],
     {"model.layers.{}.mlp.gate.weight", {"blocks.{}.mlp.router"}},
     {"model.layers.{}.mlp.experts.{}.gate_proj", {"blocks.{}.mlp.experts.{}.gate"}},
     {"model.layers.{}.mlp.experts.{}.up_proj", {"blocks.{}.mlp.experts.{}.up"}},
@@ -76,7 +74,6 @@ constexpr Row kGemma2[] = {
 };
 
 constexpr Row kDeepSeekV4[] = {
-    {"model.embed_tokens", {"embedding"}},
     {"model.layers.{}.attn_norm", {"blocks.{}.attention.norm"}},
     {"model.layers.{}.attn.wq_a", {"blocks.{}.attention.q_down"}},
     {"model.layers.{}.attn.q_norm", {"blocks.{}.attention.q_down_norm"}},
@@ -109,16 +106,11 @@ constexpr Row kDeepSeekV4[] = {
     {"model.layers.{}.ffn.shared_experts.w3", {"blocks.{}.mlp.shared.up"}},
     {"model.layers.{}.hc_ffn_", {"blocks.{}.mlp.connection."}},
     {"model.hc_head.hc_", {"blocks.{}.mlp.connection.head."}},  // of the last layer
-    {"model.norm", {"norm"}},
     {"head", {"head"}},
 };
 
-/// The rows that a family has, beside kDecoder but for GPT-2 and DeepSeek-V4, in the order of PretrainedFamily.
-constexpr std::span<const Row> kRows[] = {kGpt2, kLlama, kLlama, kLlama, kMixtral, kQwen3Moe, kGemma2, kDeepSeekV4};
-
-std::string numbered(std::string_view name, int layer, int expert) {
-  return fmt::format(fmt::runtime(name), layer, expert);
-}
+/// The rows of a family's own, in the order of PretrainedFamily. All but GPT-2 have kDecoder's for what these leave.
+constexpr std::span<const Row> kRows[] = {kGpt2, {}, {}, {}, kMixtral, kQwen3Moe, kGemma2, kDeepSeekV4};
 
 }  // namespace
 
@@ -141,12 +133,9 @@ void PretrainedTensor::assign(Tensor value, DType dtype) const {
 }
 
 Tensor PretrainedTensor::value() const {
-  Tensor stacked = *params.front();
-  if (params.size() > 1) {
-    std::vector<Var> parts;
-    for (const Tensor* param : params) parts.push_back(*param);
-    stacked = concat(parts, 0).value();
-  }
+  std::vector<Var> parts;
+  for (const Tensor* param : params) parts.push_back(*param);
+  const Tensor stacked = parts.size() == 1 ? *params.front() : concat(parts, 0).value();
   return transposed ? stacked.transpose() : stacked;
 }
 
@@ -155,14 +144,12 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
   std::map<std::string, Tensor*> by_name(params.begin(), params.end());
   std::vector<PretrainedTensor> tensors;
   const auto add = [&](const Row& row, int layer, int expert, const char* suffix) {
-    const auto count =
-        static_cast<std::size_t>(std::ranges::count_if(row.ours, [](auto name) { return !name.empty(); }));
-    PretrainedTensor tensor{
-        numbered(row.theirs, layer, expert) + suffix, {}, row.transposed && suffix == std::string(".weight")};
-    for (const std::string_view ours : row.ours | std::views::take(count))
-      if (const auto param = by_name.extract(numbered(ours, layer, expert) + suffix))
-        tensor.params.push_back(param.mapped());
-    if (tensor.params.size() == count) tensors.push_back(std::move(tensor));
+    const auto names = row.ours | std::views::take_while([](std::string_view name) { return !name.empty(); });
+    const auto full = [&](std::string_view name) { return fmt::format(fmt::runtime(name), layer, expert) + suffix; };
+    PretrainedTensor tensor{full(row.theirs), {}, row.transposed && suffix == std::string(".weight")};
+    for (const std::string_view ours : names)
+      if (const auto param = by_name.extract(full(ours))) tensor.params.push_back(param.mapped());
+    if (std::ssize(tensor.params) == std::ranges::distance(names)) tensors.push_back(std::move(tensor));
   };
   const auto add_all = [&](std::span<const Row> rows) {
     for (const Row& row : rows) {
@@ -173,18 +160,11 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
     }
   };
   add_all(kRows[static_cast<std::size_t>(family)]);
-  if (family != Family::gpt2 && family != Family::deepseek_v4) add_all(kDecoder);
+  if (family != Family::gpt2) add_all(kDecoder);
   const std::string other = by_name.empty() ? "" : by_name.begin()->first;
   check<Error>(other.empty(), "pretrained_tensors: the model's family has no {}{}", other,
                other.find(".lora.") == other.npos ? "" : "; call nn::merge_lora first");
   return tensors;
-}
-
-std::string_view base_prefix(Family family) { return family == Family::gpt2 ? "transformer." : "model."; }
-
-bool is_constant(Family family, std::string_view name) {
-  if (family == Family::gpt2) return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-  return name.ends_with(".rotary_emb.inv_freq") || (family == Family::deepseek_v4 && name.starts_with("mtp."));
 }
 
 }  // namespace braid::nn::detail

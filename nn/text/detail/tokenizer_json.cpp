@@ -78,10 +78,6 @@ class Part {
   std::string path_;
 };
 
-constexpr bool is_printable(int byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
-
 constexpr std::int16_t kNone = -1;
 
 /// The byte that a character stands for, by code point. GPT-2 writes each byte as one character: a printable one of
@@ -90,8 +86,10 @@ constexpr auto kBytes = [] {
   std::array<std::int16_t, 0x144> bytes{};
   bytes.fill(kNone);
   std::size_t other = 0x100;
-  for (std::int16_t byte = 0; byte < 256; ++byte)
-    bytes[is_printable(byte) ? static_cast<std::size_t>(byte) : other++] = byte;
+  for (std::int16_t byte = 0; byte < 256; ++byte) {
+    const bool is_printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    bytes[is_printable ? static_cast<std::size_t>(byte) : other++] = byte;
+  }
   return bytes;
 }();
 
@@ -238,9 +236,8 @@ void read_template(const Part& part, TokenizerFile& file) {
     const Part ids = part["special_tokens"][name]["ids"];
     file.budget.spend(ids.value().size(), part.path(), "ids");
     for (const Part& id : ids.elements()) {
-      id.require(
-          static_cast<std::size_t>(id.id()) < file.tokens.size() && file.tokens[static_cast<std::size_t>(id.id())],
-          "must be a token");
+      const auto index = static_cast<std::size_t>(id.id());
+      id.require(index < file.tokens.size() && file.tokens[index], "must be a token");
       (before ? file.before : file.after).push_back(id.id());
     }
   }

@@ -12,8 +12,6 @@
 namespace braid::nn::detail {
 namespace {
 
-constexpr double kNoLimit = INFINITY;
-
 /// A value of the tape that may be a recorded part; `layout` permutes its axes first.
 struct Candidate {
   const TracedValue* value;
@@ -145,7 +143,7 @@ class Mismatch {
     for (const auto& [source, _, matches, hidden] : parts_)
       if (!matches.empty() && std::ranges::count(part.recorded.sources, source.name) > 0)
         last = std::max(last, matches.front().value->number);
-    std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
+    std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), INFINITY);
     std::erase_if(near, [&](const Candidate& c) { return c.value->number <= last || matched_.contains(c.value); });
     if (near.empty()) return "";
     const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };

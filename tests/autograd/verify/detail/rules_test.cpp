@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/rules.h>
+#include <braid/autograd/verify/detail/comparison.h>
 
 #include <cstdio>
 
