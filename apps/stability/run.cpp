@@ -87,7 +87,7 @@ class Training {
       if (std::isfinite(loss) && sharpness_every_ && step % *sharpness_every_ == 0)
         line["sharpness"] = to_json(curvature(batch, grads));
       out << line << "\n";
-      if (last) break;
+      if (last || !out) break;  // the file can take no more: whoever opened it says so
       optimizer_.step(model_, grads);
       mhc::project(model_);
     }

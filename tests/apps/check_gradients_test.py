@@ -25,6 +25,10 @@ if __name__ == "__main__":
         check((".connection." in result.stdout) == connected, result.stdout)
     tables = [run(program, *SMALL, *residual, "--seed", seed).stdout.rpartition(";")[0] for seed in (7, 7, 8)]
     check(tables[0] == tables[1] != tables[2], f"--seed: {tables}")
+    # A weight alone has one derivative, up to the random sign of the loss, whatever the directions.
+    narrow = [run(program, *SMALL, *residual, "--channels", 1, "--heads", 1, "--seed", seed).stdout for seed in (7, 8)]
+    slopes = [re.search(r"^norm.weight +1 +-?(\S+) ", said, re.MULTILINE)[1] for said in narrow]
+    check(slopes[0] != slopes[1], f"--seed: weights with the same derivative {slopes}")
     terminal, its = pty.openpty()
     subprocess.run([program, *SMALL, *residual], stdout=its, timeout=300, check=True)
     drawn = b""

@@ -4,6 +4,7 @@
 The browser is Chromium, without which that case is skipped.
 """
 import html
+import itertools
 import json
 import math
 import os
@@ -86,6 +87,10 @@ def check_consistent(data):
     for start in range(sites - 1):
         gains = [None] * (start + 1)
         weights = data["h_post"][start]
+        for i, t in itertools.product(range(n), range(tokens)):  # stream i behind the layer is no longer than its parts
+            parts = [abs(data["h_res"][start][i * n + j][t]) * data["norm"][start][j][t] for j in range(n)]
+            most = sum(parts) + abs(weights[i][t]) * data["write"][start][t]
+            check(data["norm"][start + 1][i][t] <= most * (1 + 1e-4), f"token {t}: |x_{i}| is {data['norm'][start + 1][i][t]}, not at most {most}")
         for site in range(start + 1, sites):
             read = data["h_pre"][site]
             gains.append(sum(read[i][t] * weights[i][t] for i in range(n) for t in range(tokens)) / tokens)

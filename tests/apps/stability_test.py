@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -407,7 +408,8 @@ def start(command, out):
 
 def orphans(program, folder):
     """Runs end with a parent that is killed, and the next start removes the files that they leave."""
-    config, out = write(folder, "endless.toml", TINY.replace("steps = 10", "steps = 1000000")), folder / "out"
+    one = TINY.replace("steps = 10", "steps = 1000000").replace("[0.01, 100]", "[0.01]").replace("[1, 2]", "[1]")  # run of each mode
+    config, out = write(folder, "endless.toml", one), folder / "out"
     is_there, left = (lambda child: os.path.exists(f"/proc/{child}/exe")), set()
     for _ in range(2):
         parent = subprocess.Popen([program, config, "--out", out, "--jobs", "2"], stdout=subprocess.DEVNULL)
@@ -425,6 +427,18 @@ def orphans(program, folder):
         check(sessions == [f"{program} {config} --out {out} --jobs 2"] * (2 if left else 1), f"{sessions}")
         write(out, "config.toml.0123456789abcdef.tmp", "half")
         left = set(out.rglob("*.tmp"))
+    parent = start([program, config, "--out", out, "--jobs", "1"], out)
+    (child,) = children_of(parent)
+    os.kill(child, signal.SIGKILL)
+    wait_for(lambda: child not in children_of(parent), "a child that was killed is not noticed")
+    parent.send_signal(signal.SIGTERM)
+    said, _ = parent.communicate(timeout=60)
+    check(parent.returncode == 130 and re.search(r" take about [1-9](.*\n)+lost: \S+ \(killed by signal 9\)\ninterrupted; to continue: ", said),
+          f"exit code {parent.returncode}: {said}")
+    with_limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))}  # less than a run has
+    write(folder, "matplotlib.py", "raise ImportError")
+    result = run(program, config, "--out", folder / "full", env=os.environ | {"PYTHONPATH": str(folder)}, **with_limit)
+    check(result.stdout.count(" (exit code 1)\n") == 4, f"runs that could not be written: {result.stdout} {result.stderr}")
 
 
 def kill(program, folder):

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shlex
 import shutil
@@ -196,6 +197,10 @@ def shell(program, folder):
     (folder / "main.git/worktree/commondir").write_text("..\n")
     git.write_text(f"gitdir: {folder}/main.git/worktree\n")
     check(commit_seen("worktree") == commit, "the commit of the worktree was not found")
+    process = start_long_run(program, folder / "text.txt", folder / "long", stdout=subprocess.PIPE)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    check(re.search(r"\ninterrupted at step \d+; continue with: ", said), f"no command that continues: {said}")
 
 
 def start_long_run(program, text, out, *flags, **options):

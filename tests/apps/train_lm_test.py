@@ -19,7 +19,7 @@ def outputs(program, folder):
     text, out = write_text(folder), folder / "run"
     result = run(program, "--text", text, *TINY, "--steps", 120, "--eval-every", 40, "--out", out)
     check(result.returncode == 0, result.stderr)
-    check("\r" not in result.stdout, "a bar is drawn although this is no terminal")
+    check("\r" not in result.stdout and "bits: portable" not in result.stdout, f"no terminal and no portable bits: {result.stdout}")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([line["step"] for line in lines] == list(range(1, 121)), "metrics.jsonl must have one line a step")
     check(set(lines[0]) == {"step", "train_loss", "grad_norm", "learning_rate", "tokens_per_s"}, f"keys {set(lines[0])}")
@@ -32,11 +32,16 @@ def outputs(program, folder):
     check({"git_commit", "machine", "steps", "seed"} <= set(config), f"config.json has {set(config)}")
     head = subprocess.run(["git", "-C", pathlib.Path(program).parent, "rev-parse", "HEAD"], capture_output=True, text=True)
     check(config["git_commit"] == (head.stdout.strip() or "unknown"), f"config.json has the commit {config['git_commit']}")
-    check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
+    check((out / "loss.png").read_bytes().startswith(b"\x89PNG") and f"\npicture: {out}/loss.png\n" in result.stdout, "loss.png is no picture")
     check(not [p for p in out.iterdir() if re.search("tmp|ledger|telemetry|gradients|events|report", p.name)], "a file that nobody asked for")
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
+    slow = ["--dtype", "bf16", "--matmul-precision", "medium", "--steps", 1, "--sample", 0, "--out", folder / "slow"]
+    said = run(program, "--text", text, *TINY[:-4], "--warmup", 0, *slow, env=os.environ | {"BRAID_ISA": "baseline"}).stdout
+    check("\nbf16: products by f32, this processor has none: " in said and "\n--matmul-precision medium: this processor has no" in said, said)
+    arithmetic = named_tensors(folder / "slow/checkpoint.safetensors")[1]["instruction_set"]
+    check(re.fullmatch(r"baseline \(\w+\), bf16 by f32", arithmetic), f"the checkpoint is of {arithmetic}")
 
 
 def optimizers(program, folder):
@@ -324,6 +329,10 @@ def upcycling(program, folder):
         check_refused(f"{flag}: has no effect, since --init brings trained maps, which started with 1",
                       run(program, *start, "--connection", "mhc", flag, 0.5, "--out", folder / "new"))
 
+    run(program, *start, "--connection", "layer-scale", "--scale-init", 0.5, "--steps", 0, "--out", folder / "scaled")
+    check_refused("--scale-init: has no effect, since --init brings trained maps, which started with 0.5",
+                  run(program, *start, "--init", folder / "scaled", "--scale-init", 0.25, "--out", folder / "new"))
+
     # A text that lacks characters of the model has the model's ids.
     more = folder / "more.txt"
     more.write_text("A" + text.read_text()[1:])  # the first letter but for the blank
@@ -368,7 +377,6 @@ def upcycling(program, folder):
             ("none: there is no such folder or file", ["--text", text, "--init", folder / "none"]),
             ("empty: holds neither the checkpoint of a run nor", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
-            ("--train: residual connections have no parameters", ["--text", text, "--train", "connections"]),
             ("--train: some not in {all,connections}", ["--text", text, "--train", "some"])]:
         check_refused(expected, run(program, *case, "--out", new))
     check(not new.exists(), "a folder was made for a run that was refused")
@@ -436,6 +444,8 @@ def bad_input(program, folder):
         ("--warmup: 11 steps are more than --steps 10", ["--warmup", 11, "--steps", 10, "--out", new]),
         ("--min-lr: 0.01 exceeds --lr 0.001", ["--min-lr", 0.01, "--out", new]),
         ("--experts-per-token: 5 are more than --experts 4", ["--experts", 4, "--experts-per-token", 5, "--out", new]),
+        ("--depth-block: has no effect with connection residual", ["--depth-block", 2, "--steps", 0, "--out", new]),
+        ("--train: residual connections have no parameters", ["--text", text, "--train", "connections", "--out", new]),
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
         ("--check-gradients: compares gradients of f32", ["--check-gradients", 5, "--dtype", "bf16", "--out", new]),
         ("--dtype: f64 not in {f32,bf16}", ["--dtype", "f64", "--out", new]),
@@ -470,7 +480,8 @@ def bad_input(program, folder):
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7; to train on with other settings, ", [*flags, "--resume", "--seed", 7]),
-        ("with batch 4 but now has 2, seed 1 but now has 7; to train on with other settings, ", [*flags, "--resume", "--seed", 7, "--batch", 2]),
+        ("with batch 4 but now has 2, clip 1.0 but now has 0.5, min_lr 0.0001 but now has 0.0002, seed 1 but now has 7; to train on with ",
+         [*flags, "--resume", "--seed", 7, "--batch", 2, "--min-lr", 2e-4, "--clip", 0.5]),
         ("with phi_std 0.5 but now has 0.25", [*flags, "--resume", "--phi-std", 0.25]),
         ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc", "--phi-std", 0.02]),
     ]

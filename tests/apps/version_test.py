@@ -42,6 +42,7 @@ def main(bin, version):
         check(len(lines) == len(expected) and all(map(re.fullmatch, expected, lines)), f"{program.name}: {result.stdout}")
 
     program = str(found[0])
+    check_refused("version was given a disallowed flag override", run(program, "--version=5"))
     names = re.search("must be one of (.+) on this processor", about(program, BRAID_ISA="none").stderr).group(1)
     has = names.split(", ")
     check(f"best {has[-1]}\n" in about(program).stdout, f"not {has[-1]}")

@@ -60,6 +60,8 @@ TEST(Views, SliceTakesSteps) {
   EXPECT_THAT(values(3, 3, -1), ElementsAre());
   EXPECT_THAT(zeros({0}).slice(0, -1, -1, -1).to_vector<float>(), ElementsAre());
   EXPECT_THAT(t.slice(0, -1, -8, -2).slice(0, -1, -5, -3).to_vector<float>(), ElementsAre(0, 6));
+  EXPECT_THAT(arange(12).reshape({2, 6}).slice(1, 0, 6, 2).transpose().clone().to_vector<float>(),
+              ElementsAre(0, 6, 2, 8, 4, 10));
 }
 
 TEST(Views, OfStepsGoBackAndForth) {

@@ -85,6 +85,10 @@ def processors(program, folder):
     alone = subprocess.run([*map(str, with_set[sets[-1]]), "--bits", "portable", "--out", folder / "alone"], capture_output=True)
     check(alone.returncode == 0, alone.stderr)
     check(end_of(folder, "ranks") == end_of(folder, "alone"), "other bits on two instruction sets than on one")
+    longer = [*with_set[sets[-1]], "--bits", "portable", "--steps", 7, "--resume", "--out"]
+    for count, out in ((2, "ranks"), (1, "alone")):
+        check(run("-n", count, *longer, folder / out).returncode == 0, f"{count} ranks do not go on")
+    check(end_of(folder, "ranks") == end_of(folder, "alone"), "two ranks do not go on from the checkpoint as one does")
 
 
 def files_of(out):

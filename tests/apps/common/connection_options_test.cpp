@@ -53,6 +53,8 @@ TEST(ConnectionOptions, AreRefusedWhereTheyHaveNoEffect) {
       if (key != "connection") all[key] = another(key, value);
   }
   EXPECT_GE(all.size(), 20U);
+  EXPECT_EQ(to_json(of_kind("residual")).size(), 1U);  // the kind alone
+  EXPECT_TRUE(connection_config(with("skip", "detach_history", true)).skip.detach_history);
   for (const std::string_view kind : mhc::connection_names())
     for (const auto& [key, value] : all) {
       const std::vector<std::string> kinds{std::string(kind)};

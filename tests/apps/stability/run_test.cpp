@@ -62,6 +62,7 @@ TEST(StabilityRun, TakesStepsOfAdamWAtARateThatRisesAndStaysWithoutDecayOrClippi
     for (std::size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << name(task) << ' ' << i;
   }
+  EXPECT_TRUE(summary(Probe()).at("forward_gain").is_null());  // as before the first probe
 }
 
 TEST(StabilityRun, ClassifiesEightClassesOfFourNormalCloudsIn16Dimensions) {

@@ -69,6 +69,12 @@ TEST(Matmul, ReadsStrideZeroOperands) {
   expect_product(scalar(2, DType::f64).broadcast_to({3, 4}), column);
 }
 
+TEST(Matmul, HasTheSameBitsForAColumnWhicheverStridesItHas) {
+  Rng rng(5);
+  const Tensor rows = randn({64, 600}, rng), column = randn({600, 1}, rng);
+  EXPECT_TRUE(identical(matrix_product(rows, column.reshape({1, 600}).transpose()), matrix_product(rows, column)));
+}
+
 TEST(Matmul, HandlesSizesOfZero) {
   const auto none = [](const Shape& shape) { return zeros(shape, DType::f64); };
   expect_product(none({0, 3}), none({3, 2}));
