@@ -1,6 +1,6 @@
 // Parts of attention: copies between strided rows and the contiguous blocks that block_product-inl.h multiplies, which
-// keys tiles of rows see, masks, dropout, packed keys and values. Blocks are padded with zeros to whole tiles, so that
-// tails of vectors are handled in the copies and nowhere else. Compiled once for each SIMD target.
+// keys tiles of rows see, masks, dropout. Blocks are padded with zeros to whole tiles, so that tails of vectors are
+// handled in the copies and nowhere else. Compiled once for each SIMD target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
@@ -128,7 +128,7 @@ GroupedRows<U> key_rows(const AttentionHeads<S>& in, U* data) {
   return {data, in.depth, 1, in.key_stride};
 }
 
-/// What a tile of kTileRows rows sees of the block of keys that begins at `key`, from 0 to kBlock there; the columns
+/// What a tile of rows sees of the block of keys that begins at `key`, from 0 to kBlock there; the columns
 /// are whole vectors. A row's own part of it is `of_row`.
 struct TileOfKeys {
   Span keys, columns;
@@ -140,20 +140,25 @@ struct TileOfKeys {
   bool empty() const { return keys.end <= keys.begin; }
 };
 
-/// Blocks of rows in tiles of kTileRows with what each tile sees.
+/// A block of rows in tiles of `height` rows, with the keys that each tile sees, rounded outwards to multiples of
+/// `unit`.
 struct Tiles {
-  std::int64_t row, rows;
+  std::int64_t row, rows, height;
   std::array<Span, kBlock / kTileRows> seen;
 
-  Tiles(const VisibleKeys& visible, std::int64_t row, std::int64_t rows) : row(row), rows(rows), seen{} {
-    for (std::int64_t i = 0; i < rows; i += kTileRows)
-      seen[static_cast<std::size_t>(i / kTileRows)] = visible.of_rows({row + i, row + std::min(i + kTileRows, rows)});
+  Tiles(const VisibleKeys& visible, std::int64_t row, std::int64_t rows, std::int64_t height = kTileRows,
+        std::int64_t unit = 1)
+      : row(row), rows(rows), height(height), seen{} {
+    for (std::int64_t i = 0; i < rows; i += height) {
+      const auto [begin, end] = visible.of_rows({row + i, row + std::min(i + height, rows)});
+      seen[static_cast<std::size_t>(i / height)] = {round_down(begin, unit), round_up(end, unit)};
+    }
   }
 
-  Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / kTileRows)]; }
+  Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / height)]; }
   /// Calls f(i, tile) for the tiles that see some of a block of keys.
   HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, auto f) const {
-    for (std::int64_t i = 0; i < rows; i += kTileRows)
+    for (std::int64_t i = 0; i < rows; i += height)
       if (const TileOfKeys tile(at(i), key, lanes); !tile.empty()) f(i, tile);
   }
 };
@@ -221,6 +226,19 @@ HWY_INLINE void add_alibi(const AttentionHeads<S>& in, std::int64_t row, std::in
   });
 }
 
+/// Replaces the scores [begin, end), whole vectors, by softcap * tanh(score / softcap); `slopes`, if there are some,
+/// receive the derivative.
+template <class T>
+void cap(T softcap, std::int64_t begin, std::int64_t end, T* scores, T* slopes = nullptr) {
+  const hn::ScalableTag<T> d;
+  const auto limit = hn::Set(d, softcap), inverse = hn::Set(d, 1 / softcap);
+  for (std::int64_t j = begin; j < end; j += lanes_of<T>()) {
+    const auto t = tanh(d, hn::Mul(hn::Load(d, scores + j), inverse));
+    hn::Store(hn::Mul(limit, t), d, scores + j);
+    if (slopes != nullptr) hn::Store(hn::NegMulAdd(t, t, hn::Set(d, T{1})), d, slopes + j);
+  }
+}
+
 /// factors [begin, end) = 1 / (1 - dropout) or, for what is dropped, 0. `factors` begins at `key`.
 template <class S, class T = Compute<S>>
 void draw_factors(const AttentionHeads<S>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
@@ -240,60 +258,47 @@ HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t e
   transform(product, end - begin, x + begin, x + begin, factors + begin);
 }
 
+/// x [begin, end), whole vectors, *= factor
+template <class T>
+HWY_INLINE void scale_vectors(T factor, std::int64_t begin, std::int64_t end, T* x) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t j = begin; j < end; j += lanes_of<T>())
+    hn::Store(hn::Mul(hn::Set(d, factor), hn::Load(d, x + j)), d, x + j);
+}
+
 /// Whether rows are best read where they are: bfloat16 is packed as floats.
 template <class S>
 inline constexpr bool kInPlace = std::is_same_v<S, Compute<S>>;
 
-/// The keys and values that a task of the forward pass reads. Columns of keys are packed: where several blocks of
-/// queries read them once for all, else when it is their turn; values only where their rows do not fill vectors.
-template <class S, class T = Compute<S>>
-struct KeyBlocks {
-  const AttentionHeads<S>& in;
-  Span keys;  // begins with a block
-  bool shared;
-  std::int64_t width;
-  T *columns, *rows;  // [blocks, depth, kBlock], [blocks, kBlock, width]
+// Helpers of products of bf16 by tiles.
 
-  KeyBlocks(Arena<T>& arena, const AttentionHeads<S>& in, Span keys, bool shared)
-      : in(in), keys(keys), shared(shared), width(round_up(in.depth, lanes_of<T>())) {
-    const std::int64_t blocks = shared ? (keys.end - keys.begin + kBlock - 1) / kBlock : 1;
-    columns = arena.take(blocks * kBlock * in.depth);
-    rows = arena.take(blocks * kBlock * width);
-    if (arena.counts()) return;
-    for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
-      pack_k(key);
-      if (!values_in_place()) pack_v(key);
-    }
-  }
+HWY_INLINE bfloat16* take_tiles(Arena<float>& arena, std::int64_t n) {
+  return reinterpret_cast<bfloat16*>(arena.take(divide_up(n, 2)));
+}
 
-  std::int64_t length(std::int64_t key) const { return std::min(kBlock, keys.end - key); }
-  T* slot(T* blocks, std::int64_t key, std::int64_t size) const {
-    return shared ? blocks + (key - keys.begin) * size : blocks;
-  }
-  void pack_k(std::int64_t key) const {
-    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, T{1}, slot(columns, key, in.depth));
-  }
-  void pack_v(std::int64_t key) const {
-    pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
-  }
+/// Rows [first, first + count) as a matrix, copied to `copy` where their distances differ.
+inline MatrixView<const bfloat16> view_of_rows(GroupedRows<const bfloat16> from, std::int64_t first, std::int64_t count,
+                                               bfloat16* copy) {
+  if (from.group == 1) return {from[first], from.stride};
+  for (std::int64_t i = 0; i < count; ++i) std::copy_n(from[first + i], from.depth, copy + i * from.depth);
+  return {copy, from.depth};
+}
 
-  bool values_in_place() const { return kInPlace<S> && width == in.depth; }
-  /// Whether a block of keys is best read where it is.
-  bool in_place(std::int64_t rows, std::int64_t key) const {
-    return kInPlace<S> && !shared && rows <= kTileRows / 2 && length(key) == kBlock;
-  }
-  Panel<const S> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
-  Panel<const T> k_columns(std::int64_t key) const {
-    if (!shared) pack_k(key);
-    return {slot(columns, key, in.depth), kBlock};
-  }
-  Panel<const T> v(std::int64_t key) const {
-    if constexpr (kInPlace<S>)
-      if (values_in_place()) return {in.v + key * in.key_stride, in.key_stride};
-    if (!shared) pack_v(key);
-    return {slot(rows, key, width), width};
-  }
-};
+/// c [m, n] = a b (+ c if `add`), of packed tiles: sums of k terms, for which b may be packed deeper.
+inline void multiply_tiles(const AttentionHeads<bfloat16>& in, std::int64_t m, std::int64_t n, std::int64_t k,
+                           const bfloat16* a, const bfloat16* b, std::int64_t depth_of_b, Panel<float> c, bool add) {
+  in.multiply_tiles({.terms = 1,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .a = a,
+                     .b = b,
+                     .from = add ? c.data : nullptr,
+                     .from_stride = c.row_step,
+                     .beta = 1,
+                     .c = {c.data, c.row_step},
+                     .b_group = amx::packed_size(1, depth_of_b)});
+}
 
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <braid/core/kernels/tables.h>
+#include <braid/core/products/kernels/amx.h>
 #include <braid/core/random.h>
 
 namespace braid::kernels {
@@ -55,7 +56,8 @@ struct AttentionHeads {
   std::int64_t mask_head_stride, mask_query_stride;
   double dropout;
   Rng rng;
-  std::int64_t first_draw;  // of `rand([B, H, T_q, T_k])`, the element of the first head, query and key
+  amx::Multiply multiply_tiles;  // of bf16, for the kernels that multiply tiles
+  std::int64_t first_draw;       // of `rand([B, H, T_q, T_k])`, the element of the first head, query and key
 };
 
 /// The arrays that the vjp reads and writes beside those.
@@ -81,6 +83,10 @@ struct AttentionKernels {
   std::int64_t (*vjp_scratch)(const AttentionHeads<T>& heads);
 };
 
-Tables<AttentionKernels> attention_kernels();
+struct AttentionTables : Tables<AttentionKernels> {
+  AttentionKernels<bfloat16> tiles;  ///< for heads with multiply_tiles
+};
+
+AttentionTables attention_kernels();
 
 }  // namespace braid::kernels

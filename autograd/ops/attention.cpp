@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include <braid/autograd/ops/abs.h>
@@ -82,7 +83,15 @@ kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task)
           .mask_query_stride = strides[2],
           .dropout = in.dropout,
           .rng = in.rng,
+          .multiply_tiles = in.multiply_tiles,
           .first_draw = task.row * in.visible.keys};
+}
+
+template <class T>
+kernels::AttentionKernels<T> kernels_of(const AttentionInputs& in) {
+  if constexpr (std::is_same_v<T, bfloat16>)
+    if (in.multiply_tiles != nullptr) return kernels::attention_kernels().tiles;
+  return kernels::attention_kernels().of<T>();
 }
 
 Attended forward(const AttentionInputs& in) {
@@ -93,7 +102,7 @@ Attended forward(const AttentionInputs& in) {
   dispatch_float_or_bf16("attention", dtype, [&]<class T>(T) {
     T* py = y.mutable_data<T>();
     auto* lse = logsumexp.mutable_data<Compute<T>>();
-    const auto kernel = kernels::attention_kernels().of<T>();
+    const auto kernel = kernels_of<T>(in);
     std::int64_t elements = 0;
     for (std::int64_t chunk = 0; chunk < tasks.chunks; ++chunk) {
       const Task task = tasks.of_chunk(chunk);
@@ -196,7 +205,7 @@ std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInput
   dispatch_float_or_bf16("attention", dtype, [&]<class T>(T) {
     auto* pdq = dqs.mutable_data<Compute<T>>();
     T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
-    const auto kernel = kernels::attention_kernels().of<T>();
+    const auto kernel = kernels_of<T>(in);
     Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
     tasks.for_each([&](const Task& task) {
       const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + task.query,
@@ -247,7 +256,8 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
       .softcap = options.softcap,
       .dropout = options.dropout,
-      .rng = options.dropout == 0 ? Rng() : options.rng->split()};
+      .rng = options.dropout == 0 ? Rng() : options.rng->split(),
+      .multiply_tiles = q.size(3) >= 32 ? kernels::amx::fast_multiply() : nullptr};  // less fills half a tile
   const Var& sinks = options.sinks;
   const bool has_rule = options.dropout == 0 && options.softcap == 0 && !in.sinks.defined() && !in.alibi.defined() &&
                         q.dtype() != DType::bf16;

@@ -27,8 +27,11 @@ struct AttentionOptions {
 /// for each head. q [B, T_q, H, D], k and v [B, T_k, H_kv, D] -> [B, T_q, H, D]; H_kv divides H, and query head h reads
 /// head h / (H / H_kv). A query that sees no key gives zeros and gets no gradient. Sinks are as in gpt-oss and
 /// DeepSeek-V4. The bits of a query's result depend on that query and the keys up to the last one it sees, not on other
-/// queries: decoding one query at a time with a cache gives the bits of a full pass. Keeps the logsumexp of each query
-/// and recomputes the weights, a block at a time, for the gradients; blocks of keys that no query sees are skipped.
+/// queries: decoding one query at a time with a cache gives the bits of a full pass. They must be finite: a NaN or
+/// infinity also reaches queries of the same 32 rows that do not see it. Keeps the logsumexp of each query and
+/// recomputes the weights, a block at a time, for the gradients; blocks of keys that no query sees are skipped. In bf16
+/// with D >= 32, where AMX or AVX512_BF16 multiplies and no BatchInvariant scope is active, weights and their
+/// cotangents are rounded to bf16.
 /// Throws ShapeError unless the shapes are these, DTypeError unless the dtypes are equal, ValueError for options
 /// outside their ranges. arXiv:1706.03762, blocks of arXiv:2205.14135, groups of arXiv:2305.13245.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});

@@ -15,6 +15,7 @@
 #include <braid/core/platform/machine.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
+#include <braid/core/products/kernels/amx.h>
 #include <braid/core/products/kernels/packed_product.h>
 
 namespace braid {
@@ -34,11 +35,12 @@ enum class Unit {
 /// Below this side length packing for AMX costs more than oneDNN's product.
 constexpr std::int64_t kLeastSideForAmx = 32;
 
-/// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16, which has half the speed of f32 on
-/// Intel processors.
+/// Whether AVX512_BF16 multiplies.
+bool uses_avx512_bf16() { return instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16(); }
+
+/// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16.
 bool has_bf16_products() {
-  return instruction_set() == InstructionSet::amx ||
-         (instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16() && detail::may_use_onednn());
+  return instruction_set() == InstructionSet::amx || (uses_avx512_bf16() && detail::may_use_onednn());
 }
 
 /// The unit for tiles of a product, one thread each.
@@ -193,6 +195,12 @@ Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 }  // namespace
+
+kernels::amx::Multiply kernels::amx::fast_multiply() {
+  if (BatchInvariant::active()) return nullptr;
+  if (instruction_set() == InstructionSet::amx) return multiply;
+  return uses_avx512_bf16() ? multiply_by_avx512 : nullptr;
+}
 
 const char* bf16_products() {
   if (!has_bf16_products()) return "f32";

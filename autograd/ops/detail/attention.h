@@ -16,6 +16,7 @@ struct AttentionInputs {
   kernels::VisibleKeys visible;
   double scale, softcap, dropout;
   Rng rng;
+  kernels::amx::Multiply multiply_tiles;  // of bf16, or null
 
   std::int64_t batch() const { return q.size(0); }
   std::int64_t key_heads() const { return k.size(2); }

@@ -14,6 +14,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#define BRAID_AMX "amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16"
+#define BRAID_AVX512_BF16 "avx512f,avx512bw,avx512vl,avx512bf16"
+#define BRAID_AMX "amx-tile,amx-bf16," BRAID_AVX512_BF16
 #define BRAID_AMX_LAMBDA __attribute__((target(BRAID_AMX)))
 #define BRAID_INLINE __attribute__((always_inline)) inline

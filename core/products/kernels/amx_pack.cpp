@@ -135,6 +135,29 @@ bool pack_edge(Side side, MatrixView<const T> x, std::int64_t lines, std::int64_
   return pack_tile<kTerms>(side, copy, to);
 }
 
+/// Rounds a tile of the left side: word i of a row holds elements 2 i and 2 i + 1. Zero beyond `depth`; lines past
+/// `lines` may be left as they are.
+void round_tile(MatrixView<const float> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
+  const auto load = [&](std::int64_t row, std::int64_t first, std::int64_t end) BRAID_AMX_LAMBDA {
+    const auto count = std::clamp<std::int64_t>(end - first, 0, 16);
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), x.data + row * x.stride + first);
+  };
+  if (!x.transposed) {
+    for (std::int64_t i = 0; i < lines; ++i)
+      _mm512_storeu_si512(to + i * kDepth,
+                          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(load(i, 16, depth), load(i, 0, depth))));
+    return;
+  }
+  for (std::int64_t i = 0; i < 16; ++i) {
+    const auto halves = [&](std::int64_t row) BRAID_AMX_LAMBDA {
+      const __m512 x_row = row < depth ? load(row, 0, lines) : _mm512_setzero_ps();
+      return _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x_row)));
+    };
+    _mm512_storeu_si512(to + i * kDepth, _mm512_or_si512(halves(2 * i), _mm512_slli_epi32(halves(2 * i + 1), 16)));
+  }
+  transpose(to, 64, to);
+}
+
 /// Packs rows one strip after the other: 16 rows, or the 64 that share cache lines where x is transposed.
 template <int kTerms, class T>
 bool pack_lines(Side side, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
@@ -168,6 +191,13 @@ bool pack(Side side, int terms, MatrixView<const T> x, std::int64_t lines, std::
 
 template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
 template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);
+
+void pack_rounded(MatrixView<const float> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
+  for (std::int64_t i = 0; i < lines; i += kLines)
+    for (std::int64_t p = 0; p < depth; p += kDepth)
+      round_tile(x.from(i, p), std::min(kLines, lines - i), std::min(kDepth, depth - p),
+                 to + i / kGroup * packed_size(1, depth) + (p / kDepth * 2 + i / kLines % 2) * kSize);
+}
 
 }  // namespace braid::kernels::amx
 HWY_POP_ATTRIBUTES

@@ -83,7 +83,7 @@ void multiply_terms(const PackedProduct& p) {
     for (std::int64_t i = 0; i < p.m; i += kGroup) {
       const std::int64_t rows = std::min(kGroup, p.m - i), columns = std::min(kGroup, p.n - j);
       const Halves second{rows > kLines, columns > kLines};
-      multiply_groups<kTerms>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * group);
+      multiply_groups<kTerms>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * p.b_group);
       finish(pending, p, values);  // while the tile unit is busy
       order_memory();
       float* const c = p.c.data + i * p.c.stride + j;
@@ -125,6 +125,8 @@ HWY_POP_ATTRIBUTES
 namespace braid::kernels::amx {
 
 void multiply(const PackedProduct&) { throw Error("amx: not available on this processor"); }
+void multiply_by_avx512(const PackedProduct& product) { multiply(product); }
+void pack_rounded(MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*) { multiply({}); }
 
 template <class T>
 bool pack(Side, int, MatrixView<const T>, std::int64_t, std::int64_t, bfloat16*) {

@@ -23,7 +23,7 @@ inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Standard normal numbers; other ones for another `seed`.
 inline Tensor normal(const Shape& shape, std::uint64_t seed = 0, DType dtype = DType::f64) {
   Rng rng(seed);
-  return randn(shape, rng, dtype);
+  return randn(shape, rng, compute_dtype(dtype)).to(dtype);
 }
 
 inline Tensor f64(const Shape& shape, std::initializer_list<double> values) {
