@@ -270,36 +270,6 @@ HWY_INLINE void scale_vectors(T factor, std::int64_t begin, std::int64_t end, T*
 template <class S>
 inline constexpr bool kInPlace = std::is_same_v<S, Compute<S>>;
 
-// Helpers of products of bf16 by tiles.
-
-HWY_INLINE bfloat16* take_tiles(Arena<float>& arena, std::int64_t n) {
-  return reinterpret_cast<bfloat16*>(arena.take(divide_up(n, 2)));
-}
-
-/// Rows [first, first + count) as a matrix, copied to `copy` where their distances differ.
-inline MatrixView<const bfloat16> view_of_rows(GroupedRows<const bfloat16> from, std::int64_t first, std::int64_t count,
-                                               bfloat16* copy) {
-  if (from.group == 1) return {from[first], from.stride};
-  for (std::int64_t i = 0; i < count; ++i) std::copy_n(from[first + i], from.depth, copy + i * from.depth);
-  return {copy, from.depth};
-}
-
-/// c [m, n] = a b (+ c if `add`), of packed tiles: sums of k terms, for which b may be packed deeper.
-inline void multiply_tiles(const AttentionHeads<bfloat16>& in, std::int64_t m, std::int64_t n, std::int64_t k,
-                           const bfloat16* a, const bfloat16* b, std::int64_t depth_of_b, Panel<float> c, bool add) {
-  in.multiply_tiles({.terms = 1,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .a = a,
-                     .b = b,
-                     .from = add ? c.data : nullptr,
-                     .from_stride = c.row_step,
-                     .beta = 1,
-                     .c = {c.data, c.row_step},
-                     .b_group = amx::packed_size(1, depth_of_b)});
-}
-
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -4,6 +4,7 @@
 #include <hwy/foreach_target.h>
 
 #include <braid/autograd/kernels/attention_forward-inl.h>
+#include <braid/autograd/kernels/attention_tiles-inl.h>
 #include <braid/autograd/kernels/attention_vjp-inl.h>
 #include <braid/core/kernels/dispatch-inl.h>
 

@@ -1,5 +1,5 @@
-// What the forward pass of attention multiplies: blocks of floats or doubles by vectors, or tiles of bf16. Compiled
-// once for each SIMD target.
+// What the forward pass of attention multiplies: blocks of floats or doubles, by vectors. Compiled once for each SIMD
+// target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_
@@ -98,72 +98,6 @@ struct KeyBlocks {
       const auto [from, to] = tile.keys;
       multiply_some_rows<T>(std::min(kTileRows, tiles.rows - i), width, to - from,
                             {weights.from(i).data + from, weights.row_step, 1}, v.from(from), result.from(i), true);
-    });
-  }
-};
-
-/// The same by packed tiles of bf16, to which weights are rounded. Products of bf16 are exact, so that scores have the
-/// errors of their sums in f32.
-struct KeyTiles {
-  static constexpr std::int64_t kTile = amx::kGroup, kUnit = amx::kGroup;
-
-  const AttentionHeads<bfloat16>& in;
-  Span keys;
-  bool shared;
-  std::int64_t width;
-  float on_scores;
-  bfloat16 *k, *v, *queries, *weights, *rows;
-
-  KeyTiles(Arena<float>& arena, const AttentionHeads<bfloat16>& in, Span keys, bool shared)
-      : in(in), keys(keys), shared(shared), width(round_up(in.depth, amx::kLines)), on_scores(in.scale) {
-    const std::int64_t blocks = shared ? divide_up(keys.end - keys.begin, kBlock) : 1;
-    k = take_tiles(arena, blocks * size_of_k());
-    v = take_tiles(arena, blocks * size_of_v());
-    queries = take_tiles(arena, size_of_k());
-    weights = take_tiles(arena, amx::packed_lines(kTile, kBlock));
-    rows = take_tiles(arena, kBlock * in.depth);
-    if (arena.counts()) return;
-    for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) pack_k(key), pack_v(key);
-  }
-
-  std::int64_t size_of_k() const { return amx::packed_lines(kBlock, in.depth); }
-  std::int64_t size_of_v() const { return amx::packed_lines(width, kBlock); }
-  std::int64_t length(std::int64_t key) const { return std::min(kBlock, keys.end - key); }
-  bfloat16* slot(bfloat16* blocks, std::int64_t key, std::int64_t size) const {
-    return shared ? blocks + (key - keys.begin) / kBlock * size : blocks;
-  }
-  void pack_k(std::int64_t key) const {
-    amx::pack<bfloat16>(amx::Side::right, 1, {in.k + key * in.key_stride, in.key_stride}, length(key), in.depth,
-                        slot(k, key, size_of_k()));
-  }
-  void pack_v(std::int64_t key) const {
-    amx::pack<bfloat16>(amx::Side::right, 1, {in.v + key * in.key_stride, in.key_stride, true}, in.depth, length(key),
-                        slot(v, key, size_of_v()));
-  }
-
-  void take_queries(const Tiles& tiles) const {
-    const MatrixView<const bfloat16> q = view_of_rows(query_rows(in, in.q), tiles.row, tiles.rows, rows);
-    amx::pack(amx::Side::left, 1, q, tiles.rows, in.depth, queries);
-  }
-
-  void score(const Tiles& tiles, std::int64_t key, Panel<float> scores) const {
-    if (!shared) pack_k(key);
-    tiles.for_each(key, kTile, [&](std::int64_t i, const TileOfKeys& tile) {
-      const std::int64_t from = tile.keys.begin, to = std::min(tile.keys.end, length(key));
-      multiply_tiles(in, std::min(kTile, tiles.rows - i), to - from, in.depth, queries + amx::packed_lines(i, in.depth),
-                     slot(k, key, size_of_k()) + amx::packed_lines(from, in.depth), in.depth,
-                     {scores.from(i).data + from, scores.row_step}, false);
-    });
-  }
-
-  void weigh(const Tiles& tiles, std::int64_t key, Panel<const float> by, Panel<float> result) const {
-    if (!shared) pack_v(key);
-    tiles.for_each(key, kTile, [&](std::int64_t i, const TileOfKeys& tile) {
-      const std::int64_t from = tile.keys.begin, to = std::min(tile.keys.end, length(key));
-      const std::int64_t count = std::min(kTile, tiles.rows - i);
-      amx::pack_rounded({by.from(i).data + from, by.row_step}, count, to - from, weights);
-      multiply_tiles(in, count, width, to - from, weights, slot(v, key, size_of_v()) + amx::packed_size(1, from),
-                     length(key), result.from(i), true);
     });
   }
 };

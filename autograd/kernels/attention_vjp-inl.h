@@ -1,5 +1,4 @@
-// What the vjp of attention multiplies: blocks of floats or doubles by vectors, or tiles of bf16. Compiled once for
-// each SIMD target.
+// What the vjp of attention multiplies: blocks of floats or doubles, by vectors. Compiled once for each SIMD target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_VJP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_VJP_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_VJP_INL_H_
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <tuple>
 
 #include <braid/autograd/kernels/attention-inl.h>
 
@@ -151,80 +149,6 @@ struct VjpBlocks {
       const auto [from, to] = tile.keys;
       multiply_rows<T>(width, to - from, {at.ds + i * kBlock + from, kBlock, 1}, k.from(from),
                        {at.dq + (row + i) * width, width}, true);
-    });
-  }
-};
-
-/// The same by packed tiles of bf16, to which p and ds are rounded.
-struct VjpTiles {
-  static constexpr std::int64_t kRowUnit = kBlock, kGroup = amx::kGroup;
-
-  const AttentionHeads<bfloat16>& in;
-  VjpScratch<float> at;
-  float on_k;
-  bfloat16 *q, *dy;                  // [blocks, kBlock, depth], left
-  bfloat16 *q_columns, *dy_columns;  // [blocks, depth, kBlock], right
-  bfloat16 *k, *v, *k_columns, *weights;
-
-  VjpTiles(Arena<float>& arena, const AttentionHeads<bfloat16>& in, const bfloat16* dy_rows = nullptr)
-      : in(in), at(arena, in.visible.rows(), round_up(in.depth, amx::kLines), in.scale), on_k(in.scale) {
-    const std::int64_t rows = in.visible.rows(), blocks = divide_up(rows, kBlock);
-    for (bfloat16** x : {&q, &dy}) *x = take_tiles(arena, blocks * size());
-    for (bfloat16** x : {&q_columns, &dy_columns}) *x = take_tiles(arena, blocks * size_of_columns());
-    for (bfloat16** x : {&k, &v}) *x = take_tiles(arena, size());
-    k_columns = take_tiles(arena, size_of_columns());
-    weights = take_tiles(arena, amx::packed_lines(kGroup, kBlock));
-    bfloat16* const copy = take_tiles(arena, kBlock * in.depth);
-    for (std::int64_t row = 0; !arena.counts() && row < rows; row += kBlock) {
-      const std::int64_t block = row / kBlock, count = std::min(kBlock, rows - row);
-      for (const auto& [x, left, right] : {std::tuple(in.q, q, q_columns), {dy_rows, dy, dy_columns}}) {
-        const MatrixView<const bfloat16> view = view_of_rows(query_rows(in, x), row, count, copy);
-        amx::pack(amx::Side::left, 1, view, count, in.depth, left + block * size());
-        amx::pack(amx::Side::right, 1, view.transpose(), in.depth, count, right + block * size_of_columns());
-      }
-    }
-  }
-
-  std::int64_t size() const { return amx::packed_lines(kBlock, in.depth); }
-  std::int64_t size_of_columns() const { return amx::packed_lines(at.width, kBlock); }
-
-  void take_keys(std::int64_t key, std::int64_t keys) const {
-    const MatrixView<const bfloat16> k_rows{in.k + key * in.key_stride, in.key_stride};
-    amx::pack(amx::Side::right, 1, k_rows, keys, in.depth, k);
-    amx::pack<bfloat16>(amx::Side::right, 1, {in.v + key * in.key_stride, in.key_stride}, keys, in.depth, v);
-    amx::pack(amx::Side::right, 1, k_rows.transpose(), in.depth, keys, k_columns);
-  }
-
-  void add(std::int64_t row, std::int64_t rows, std::int64_t key) const {
-    const std::int64_t block = row / kBlock, keys = std::min(kBlock, in.visible.keys - key), width = at.width;
-    const Tiles tiles(in.visible, row, rows, kGroup, kGroup);
-    tiles.for_each(key, kGroup, [&](std::int64_t i, const TileOfKeys& tile) {
-      const std::int64_t from = tile.keys.begin, to = std::min(tile.keys.end, keys);
-      for (const auto& [a, b, c] : {std::tuple(q, k, at.p), {dy, v, at.ds}})
-        multiply_tiles(in, std::min(kGroup, rows - i), to - from, in.depth,
-                       a + block * size() + amx::packed_lines(i, in.depth), b + amx::packed_lines(from, in.depth),
-                       in.depth, {c + i * kBlock + from, kBlock}, false);
-    });
-    softmax_vjp_rows(in, at, row, rows, key);
-    for (std::int64_t j = 0; j < keys; j += kGroup) {
-      const std::int64_t some_keys = std::min(kGroup, keys - j);
-      const Span all = in.visible.rows_of({key + j, key + j + some_keys});
-      const std::int64_t first = round_down(std::max(all.begin - row, std::int64_t{0}), kGroup);
-      const std::int64_t last = std::min(all.end - row, rows);
-      if (last <= first) continue;
-      for (const auto& [by, x, sum] : {std::tuple(at.p, dy_columns, at.dv), {at.ds, q_columns, at.dk}}) {
-        amx::pack_rounded({by + first * kBlock + j, kBlock, true}, some_keys, last - first, weights);
-        multiply_tiles(in, some_keys, width, last - first, weights,
-                       x + block * size_of_columns() + amx::packed_size(1, first),
-                       std::min(kBlock, in.visible.rows() - row), {sum + j * width, width}, true);
-      }
-    }
-    tiles.for_each(key, kGroup, [&](std::int64_t i, const TileOfKeys& tile) {
-      const std::int64_t from = tile.keys.begin, to = std::min(tile.keys.end, keys);
-      const std::int64_t count = std::min(kGroup, rows - i);
-      amx::pack_rounded({at.ds + i * kBlock + from, kBlock}, count, to - from, weights);
-      multiply_tiles(in, count, width, to - from, weights, k_columns + amx::packed_size(1, from), keys,
-                     {at.dq + (row + i) * width, width}, true);
     });
   }
 };
