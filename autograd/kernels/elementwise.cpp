@@ -205,6 +205,12 @@ constexpr auto kKLDivergence = [](auto d, auto log_q, auto p) HWY_ATTR {
   return hn::IfThenElse(hn::Eq(p, hn::Zero(d)), p, hn::Mul(p, hn::Sub(log(d, p), log_q)));
 };
 
+/// dp = dy (log(p) + 1 - log_q)
+constexpr auto kKLDivergenceVjpP = [](auto d, auto dy, auto log_q, auto p) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::Mul(dy, hn::Sub(hn::Add(log(d, p), one), log_q));
+};
+
 /// A kernel of n elements of some inputs and a result.
 template <auto kF, class T, class... In>
 void apply(const In*... x, T* y, std::int64_t n) {
@@ -230,7 +236,8 @@ constexpr ElementwiseKernels<T> kTable = {
     .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
     .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
     .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
-    .kl_divergence = apply<kKLDivergence, T, T, T>};
+    .kl_divergence = apply<kKLDivergence, T, T, T>,
+    .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

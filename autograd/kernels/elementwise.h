@@ -26,6 +26,7 @@ struct ElementwiseKernels {
   void (*binary_cross_entropy_vjp)(const T* dy, const T* x, const T* z, const T* w, T* dx, std::int64_t n);
   void (*binary_cross_entropy_vjp_z)(const T* dy, const T* x, const T* w, T* dz, std::int64_t n);
   void (*kl_divergence)(const T* log_q, const T* p, T* y, std::int64_t n);
+  void (*kl_divergence_vjp_p)(const T* dy, const T* log_q, const T* p, T* dp, std::int64_t n);
 };
 
 Tables<ElementwiseKernels> elementwise_kernels();

@@ -10,10 +10,9 @@ namespace {
 /// dlog_q = -dy p, dp = dy (log(p) + 1 - log_q)
 std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor& p, const Needs& needs) {
   auto vjp_q = [](auto dy, auto p) { return -dy * p; };
-  auto vjp_p = [](auto dy, auto log_p, auto log_q) { return dy * (log_p + 1 - log_q); };
-  auto log = [](const auto& of) { return of.log; };
+  auto vjp_p = [](const auto& of) { return of.kl_divergence_vjp_p; };
   return {needs[0] ? map("kl_divergence", vjp_q, dy, p) : Tensor(),
-          needs[1] ? map("kl_divergence", vjp_p, dy, detail::map_kernel("kl_divergence", log, p), log_q) : Tensor()};
+          needs[1] ? detail::map_kernel("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
 }
 
 Var fused(const Var& log_q, const Var& p) {
