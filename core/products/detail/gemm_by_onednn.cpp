@@ -62,7 +62,8 @@ bool may_use_onednn() {
 
 void multiply_by_onednn(const Product<float>& p) {
   const OneOpenMpThread one_thread;
-  const std::int64_t step = p.b.transposed ? p.k : kRowsAtATime;
+  const bool at_once = p.b.transposed || instruction_set() == InstructionSet::avx2;
+  const std::int64_t step = at_once ? p.k : kRowsAtATime;
   for (std::int64_t first = 0; first < p.k; first += step)
     check_status("dnnl_sgemm",
                  dnnl_sgemm(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n,

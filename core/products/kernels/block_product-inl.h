@@ -41,16 +41,11 @@ struct Panel {
   Scalars<std::remove_const_t<T>> scalars() const { return {data, row_step, 1}; }
 };
 
-/// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
-template <std::int64_t kRows, int kVectors, class T>
-HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
+/// sums [kRows, kVectors] += a [kRows, depth] b [depth, kVectors]
+template <std::int64_t kRows, int kVectors, class T, class V>
+HWY_INLINE void add_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, V (&sums)[kRows][kVectors]) {
   const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
   const std::int64_t lanes = hn::Lanes(d);
-  V sums[kRows][kVectors];
-  for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kVectors; ++j)
-      sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
   const T *pa = a.data, *pb = b.data;
   for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
     V row[kVectors];
@@ -60,6 +55,18 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b
       for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(factor, row[j], sums[i][j]);
     }
   }
+}
+
+/// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
+template <std::int64_t kRows, int kVectors, class T>
+HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = hn::Lanes(d);
+  hn::Vec<decltype(d)> sums[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kVectors; ++j)
+      sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
+  add_tile<kRows, kVectors>(depth, a, b, sums);
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }

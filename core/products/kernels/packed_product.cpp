@@ -1,6 +1,9 @@
 #include <braid/core/products/kernels/packed_product.h>
 
 #include <algorithm>
+#include <cstring>
+
+#include <hwy/cache_control.h>
 
 #define HWY_TARGET_INCLUDE "braid/core/products/kernels/packed_product.cpp"
 #include <hwy/foreach_target.h>
@@ -29,52 +32,63 @@ constexpr std::int64_t kColumnBlock = 768;
 /// to [depth, kWidth] = the first `lines` rows of x, at most kWidth, side by side, and zeros.
 template <std::int64_t kWidth, class T>
 void pack_strip(MatrixView<const T> x, std::int64_t lines, std::int64_t depth, T* to) {
-  const std::int64_t row_step = x.row_step(), column_step = x.column_step();
-  if (lines == kWidth && row_step == 1) {
-    const hn::ScalableTag<T> d;
-    for (std::int64_t p = 0; p < depth; ++p) {
-      for_each_vector(d, kWidth, [&](std::int64_t i, auto part) HWY_ATTR {
-        part.store(part.load(d, x.data + p * column_step + i), d, to + p * kWidth + i);
-      });
-    }
-    return;
-  }
   constexpr std::int64_t kSide = kSquare<T>;
-  const std::int64_t square_lines = column_step == 1 ? lines / kSide * kSide : 0;
-  const std::int64_t square_depth = depth / kSide * kSide;
-  for (std::int64_t p = 0; p < square_depth; p += kSide)
-    for (std::int64_t i = 0; i < square_lines; i += kSide)
-      transpose_square(x.data + i * row_step + p, row_step, to + p * kWidth + i, kWidth);
+  const std::int64_t row_step = x.row_step(), column_step = x.column_step();
+  const std::int64_t square_depth = column_step == 1 && lines >= kSide ? depth / kSide * kSide : 0;
+  for (std::int64_t p = 0; p < square_depth; p += kSide) {
+    for (std::int64_t i = 0; i < lines; i += kSide) {
+      const std::int64_t line = std::min(i, lines - kSide);  // the last square may overlap the one before
+      transpose_square(x.data + line * row_step + p, row_step, to + p * kWidth + line, kWidth);
+    }
+  }
   for (std::int64_t p = 0; p < depth; ++p)
-    for (std::int64_t i = p < square_depth ? square_lines : 0; i < kWidth; ++i)
+    for (std::int64_t i = p < square_depth ? lines : 0; i < kWidth; ++i)
       to[p * kWidth + i] = i < lines ? x.data[i * row_step + p * column_step] : T{0};
 }
 
 /// to [ceil(lines / kWidth), depth, kWidth]
 template <std::int64_t kWidth, class T>
 void pack(MatrixView<const T> x, std::int64_t lines, std::int64_t depth, T* to) {
-  for (std::int64_t i = 0; i < lines; i += kWidth)
+  const std::int64_t whole = x.row_step() == 1 ? lines / kWidth * kWidth : 0;  // copied in the order of memory
+  for (std::int64_t p = 0; whole > 0 && p < depth; ++p)
+    for (std::int64_t i = 0; i < whole; i += kWidth)
+      std::memcpy(to + i * depth + p * kWidth, x.data + p * x.column_step() + i, kWidth * sizeof(T));
+  for (std::int64_t i = whole; i < lines; i += kWidth)
     pack_strip<kWidth>(x.from(i, 0), std::min(kWidth, lines - i), depth, to + i * depth);
 }
 
-/// c = alpha * sums + beta * c for the elements of a vector.
-template <class T, class Elements>
-HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
+/// c = alpha * sum + beta * c for the elements of a vector.
+template <class T, class V, class Elements>
+HWY_INLINE void update(Elements part, V sum, T alpha, T beta, T* c) {
   const hn::ScalableTag<T> d;
-  const auto product = hn::Mul(hn::Set(d, alpha), hn::Load(d, sums));
+  const auto product = hn::Mul(hn::Set(d, alpha), sum);
   part.store(beta == T{0} ? product : hn::MulAdd(hn::Set(d, beta), part.load(d, c), product), d, c);
 }
 
 /// A strip of columns of c: a holds packed rows [m], b one strip.
 template <int kCount, class T>
 void multiply_strip(const Product<T>& p, const T* a, const T* b) {
-  constexpr std::int64_t kWidth = kColumns<T>;
-  HWY_ALIGN T sums[kRows * kWidth];
+  constexpr std::int64_t kWidth = kColumns<T>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  const hn::ScalableTag<T> d;
   for (std::int64_t i = 0; i < p.m; i += kRows) {
-    multiply_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, {sums, kWidth}, false);
+    hn::Vec<decltype(d)> sums[kRows][kCount];
+    for (auto& row : sums)
+      for (auto& sum : row) sum = hn::Zero(d);
+    T* const c = p.c.data + i * p.c.stride;
+    for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) hwy::Prefetch(c + row * p.c.stride);
+    add_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, sums);
+    if (p.m - i >= kRows && p.n == kCount * kLanes) {
+      for (std::int64_t row = 0; row < kRows; ++row)
+        for (std::int64_t v = 0; v < kCount; ++v)
+          update(Whole{}, sums[row][v], p.alpha, p.beta, c + row * p.c.stride + v * kLanes);
+      continue;
+    }
+    HWY_ALIGN T memory[kRows][kCount * kLanes];
+    for (std::int64_t row = 0; row < kRows; ++row)
+      for (std::int64_t v = 0; v < kCount; ++v) hn::Store(sums[row][v], d, memory[row] + v * kLanes);
     for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) {
-      for_each_vector(hn::ScalableTag<T>(), p.n, [&](std::int64_t j, auto part) HWY_ATTR {
-        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c.data + (i + row) * p.c.stride + j);
+      for_each_vector(d, p.n, [&](std::int64_t j, auto part) HWY_ATTR {
+        update(part, hn::Load(d, memory[row] + j), p.alpha, p.beta, c + row * p.c.stride + j);
       });
     }
   }
@@ -112,9 +126,11 @@ std::int64_t multiply_few_rows(const Product<T>& p, T* packed_a) {
       else
         multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
       const T beta = begin == 0 ? p.beta : T{1};
-      for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t i = 0; i < p.m; ++i) {
+        T* const c = p.c.data + i * p.c.stride + j;
         for (std::int64_t v = 0; v < width; v += kLanes)
-          update(Whole{}, sums + i * width + v, p.alpha, beta, p.c.data + i * p.c.stride + j + v);
+          update(Whole{}, hn::Load(hn::ScalableTag<T>(), sums + i * width + v), p.alpha, beta, c + v);
+      }
     }
   }
   return j;
