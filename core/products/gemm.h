@@ -4,8 +4,8 @@
 namespace braid {
 
 /// Computes a product on the calling thread. On x86-64, oneDNN multiplies f32, and bf16 where the processor has fast
-/// bf16 instructions (see bf16_products), unless a BatchInvariant scope is active or set_instruction_set excludes
-/// oneDNN; everything else is braid's own packed product.
+/// bf16 instructions (see bf16_products), unless a BatchInvariant scope is active, set_instruction_set excludes oneDNN,
+/// or a is transposed and AVX2 the best instruction set; everything else is braid's own packed product.
 template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 

@@ -37,9 +37,9 @@ void check_status(const char* function, dnnl_status_t status) {
   check<Error>(status == dnnl_success, "gemm: {} failed with status {}", function, int{status});
 }
 
-/// oneDNN without copies walks b down its rows where b is not transposed, and a where a is. It is fast there up to
-/// about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak against
-/// 75-85 %).
+/// oneDNN for AVX-512 without copies walks b down its rows where b is not transposed, and a where a is. It is fast
+/// there up to about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak
+/// against 75-85 %).
 constexpr std::int64_t kRowsAtATime = 256;
 
 /// Keeps oneDNN to an instruction set. Returns the one that it then uses, which is the best if it has begun already.

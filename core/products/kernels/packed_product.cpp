@@ -57,38 +57,50 @@ void pack(MatrixView<const T> x, std::int64_t lines, std::int64_t depth, T* to) 
     pack_strip<kWidth>(x.from(i, 0), std::min(kWidth, lines - i), depth, to + i * depth);
 }
 
-/// c = alpha * sum + beta * c for the elements of a vector.
-template <class T, class V, class Elements>
-HWY_INLINE void update(Elements part, V sum, T alpha, T beta, T* c) {
+/// c = alpha * sums + beta * c for the elements of a vector.
+template <class T, class Elements>
+HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
   const hn::ScalableTag<T> d;
-  const auto product = hn::Mul(hn::Set(d, alpha), sum);
+  const auto product = hn::Mul(hn::Set(d, alpha), hn::Load(d, sums));
   part.store(beta == T{0} ? product : hn::MulAdd(hn::Set(d, beta), part.load(d, c), product), d, c);
 }
 
 /// A strip of columns of c: a holds packed rows [m], b one strip.
 template <int kCount, class T>
 void multiply_strip(const Product<T>& p, const T* a, const T* b) {
-  constexpr std::int64_t kWidth = kColumns<T>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>()), kWidth = kCount * kLanes;
   const hn::ScalableTag<T> d;
+  const std::int64_t stride = p.c.stride;
   for (std::int64_t i = 0; i < p.m; i += kRows) {
+    T* const c = p.c.data + i * stride;
+    const std::int64_t rows = std::min(kRows, p.m - i);
+    for (std::int64_t row = 0; row < rows; ++row) hwy::Prefetch(c + row * stride);
     hn::Vec<decltype(d)> sums[kRows][kCount];
     for (auto& row : sums)
       for (auto& sum : row) sum = hn::Zero(d);
-    T* const c = p.c.data + i * p.c.stride;
-    for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) hwy::Prefetch(c + row * p.c.stride);
-    add_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, sums);
-    if (p.m - i >= kRows && p.n == kCount * kLanes) {
-      for (std::int64_t row = 0; row < kRows; ++row)
-        for (std::int64_t v = 0; v < kCount; ++v)
-          update(Whole{}, sums[row][v], p.alpha, p.beta, c + row * p.c.stride + v * kLanes);
+    add_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kColumns<T>}, sums);
+    const auto for_each_sum = [&](auto f)
+                                  HWY_ATTR {  // in loops so short that they are unrolled: sums stay in registers
+                                    for (std::int64_t row = 0; row < kRows; ++row)
+                                      for (std::int64_t v = 0; v < kCount; ++v) f(sums[row][v], row, v * kLanes);
+                                  };
+    if (rows == kRows && p.n == kWidth) {
+      const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
+      for_each_sum([&](auto& sum, std::int64_t, std::int64_t) HWY_ATTR { sum = hn::Mul(alpha, sum); });
+      if (p.beta != T{0}) {
+        for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
+                         HWY_ATTR { sum = hn::MulAdd(beta, hn::LoadU(d, c + row * stride + j), sum); });
+      }
+      for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
+                       HWY_ATTR { hn::StoreU(sum, d, c + row * stride + j); });
       continue;
     }
-    HWY_ALIGN T memory[kRows][kCount * kLanes];
-    for (std::int64_t row = 0; row < kRows; ++row)
-      for (std::int64_t v = 0; v < kCount; ++v) hn::Store(sums[row][v], d, memory[row] + v * kLanes);
-    for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) {
+    HWY_ALIGN T memory[kRows * kWidth];
+    for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
+                     HWY_ATTR { hn::Store(sum, d, memory + row * kWidth + j); });
+    for (std::int64_t row = 0; row < rows; ++row) {
       for_each_vector(d, p.n, [&](std::int64_t j, auto part) HWY_ATTR {
-        update(part, hn::Load(d, memory[row] + j), p.alpha, p.beta, c + row * p.c.stride + j);
+        update(part, memory + row * kWidth + j, p.alpha, p.beta, c + row * stride + j);
       });
     }
   }
@@ -126,11 +138,9 @@ std::int64_t multiply_few_rows(const Product<T>& p, T* packed_a) {
       else
         multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
       const T beta = begin == 0 ? p.beta : T{1};
-      for (std::int64_t i = 0; i < p.m; ++i) {
-        T* const c = p.c.data + i * p.c.stride + j;
+      for (std::int64_t i = 0; i < p.m; ++i)
         for (std::int64_t v = 0; v < width; v += kLanes)
-          update(Whole{}, hn::Load(hn::ScalableTag<T>(), sums + i * width + v), p.alpha, beta, c + v);
-      }
+          update(Whole{}, sums + i * width + v, p.alpha, beta, p.c.data + i * p.c.stride + j + v);
     }
   }
   return j;

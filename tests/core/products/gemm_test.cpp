@@ -182,6 +182,42 @@ TYPED_TEST(Gemm, MatchesTheDefinitionAroundTheBlocksOfThePackedKernel) {
   for (const std::int64_t n : {767, 769}) expect_all_match_the_definition<TypeParam>({.m = 13, .n = n, .k = 5});
 }
 
+/// With the roundings that packed_product.h promises: parts of k by fused multiply-adds from zero, added in order.
+template <class T>
+Matrix<T> rounded_product(const Case& x, const Operands<T>& in) {
+  Matrix<T> c = in.c;
+  for (std::int64_t i = 0; i < x.m; ++i) {
+    for (std::int64_t j = 0; j < x.n; ++j) {
+      for (std::int64_t begin = 0; begin < x.k; begin += kernels::kDepth<T>) {
+        T sum = 0;
+        for (std::int64_t p = begin; p < std::min(x.k, begin + kernels::kDepth<T>); ++p)
+          sum = std::fma(x.transpose_a ? in.a.at(p, i) : in.a.at(i, p), x.transpose_b ? in.b.at(j, p) : in.b.at(p, j),
+                         sum);
+        c.at(i, j) = std::fma(begin == 0 ? static_cast<T>(x.beta) : T{1}, c.at(i, j), static_cast<T>(x.alpha) * sum);
+      }
+    }
+  }
+  return c;
+}
+
+TYPED_TEST(Gemm, PackedKernelRoundsAsPromisedOnEverySimdTarget) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const std::string name = hwy::TargetName(target);
+    if (!name.starts_with("AVX") && !name.starts_with("NEON")) continue;  // no fused multiply-add
+    SCOPED_TRACE(name);
+    const TargetGuard guard(target);
+    for (const std::int64_t n : {4, 6, 8, 12, 16, 24, 31, 48}) {
+      for (const bool transpose_a : {false, true}) {
+        for (const bool transpose_b : {false, true}) {
+          const Case x{transpose_a, transpose_b, 25, n, 400, 0.3, -0.7};
+          const Operands<TypeParam> in(x);
+          EXPECT_EQ(product(x, in, By::kernel).data, rounded_product(x, in).data) << x.text();
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(Gemm, PackedKernelMatchesTheDefinitionOnEverySimdTarget) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
