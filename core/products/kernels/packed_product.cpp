@@ -65,42 +65,42 @@ HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
   part.store(beta == T{0} ? product : hn::MulAdd(hn::Set(d, beta), part.load(d, c), product), d, c);
 }
 
+/// A tile of c, from packed rows of a and a packed strip of b. Not inline: AVX2 has no registers left for alpha and
+/// beta beside the sums.
+template <int kCount, class T>
+HWY_NOINLINE void multiply_whole_tile(const Product<T>& p, const T* a, const T* b, MatrixView<T> c) {
+  const hn::ScalableTag<T> d;
+  hn::Vec<decltype(d)> sums[kRows][kCount];
+  for (int i = 0; i < kRows; ++i) {
+    hwy::Prefetch(c.from(i, 0).data);
+    for (int j = 0; j < kCount; ++j) sums[i][j] = hn::Zero(d);
+  }
+  add_tile<kRows, kCount, T>(p.k, {a, 1, kRows}, {b, kColumns<T>}, sums);
+  const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kCount; ++j) {
+      T* const to = c.from(i, j * static_cast<std::int64_t>(hn::Lanes(d))).data;
+      const auto product = hn::Mul(alpha, sums[i][j]);
+      hn::StoreU(p.beta == T{0} ? product : hn::MulAdd(beta, hn::LoadU(d, to), product), d, to);
+    }
+  }
+}
+
 /// A strip of columns of c: a holds packed rows [m], b one strip.
 template <int kCount, class T>
 void multiply_strip(const Product<T>& p, const T* a, const T* b) {
-  constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>()), kWidth = kCount * kLanes;
-  const hn::ScalableTag<T> d;
-  const std::int64_t stride = p.c.stride;
-  for (std::int64_t i = 0; i < p.m; i += kRows) {
-    T* const c = p.c.data + i * stride;
+  constexpr std::int64_t kWidth = kCount * hn::MaxLanes(hn::ScalableTag<T>());
+  HWY_ALIGN T sums[kRows * kWidth];
+  for (std::int64_t i = 0; i < p.m; i += kRows, a += kRows * p.k) {
     const std::int64_t rows = std::min(kRows, p.m - i);
-    for (std::int64_t row = 0; row < rows; ++row) hwy::Prefetch(c + row * stride);
-    hn::Vec<decltype(d)> sums[kRows][kCount];
-    for (auto& row : sums)
-      for (auto& sum : row) sum = hn::Zero(d);
-    add_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kColumns<T>}, sums);
-    const auto for_each_sum = [&](auto f)
-                                  HWY_ATTR {  // in loops so short that they are unrolled: sums stay in registers
-                                    for (std::int64_t row = 0; row < kRows; ++row)
-                                      for (std::int64_t v = 0; v < kCount; ++v) f(sums[row][v], row, v * kLanes);
-                                  };
     if (rows == kRows && p.n == kWidth) {
-      const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
-      for_each_sum([&](auto& sum, std::int64_t, std::int64_t) HWY_ATTR { sum = hn::Mul(alpha, sum); });
-      if (p.beta != T{0}) {
-        for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
-                         HWY_ATTR { sum = hn::MulAdd(beta, hn::LoadU(d, c + row * stride + j), sum); });
-      }
-      for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
-                       HWY_ATTR { hn::StoreU(sum, d, c + row * stride + j); });
+      multiply_whole_tile<kCount>(p, a, b, p.c.from(i, 0));
       continue;
     }
-    HWY_ALIGN T memory[kRows * kWidth];
-    for_each_sum([&](auto& sum, std::int64_t row, std::int64_t j)
-                     HWY_ATTR { hn::Store(sum, d, memory + row * kWidth + j); });
+    multiply_tile<kRows, kCount, T>(p.k, {a, 1, kRows}, {b, kColumns<T>}, {sums, kWidth}, false);
     for (std::int64_t row = 0; row < rows; ++row) {
-      for_each_vector(d, p.n, [&](std::int64_t j, auto part) HWY_ATTR {
-        update(part, memory + row * kWidth + j, p.alpha, p.beta, c + row * stride + j);
+      for_each_vector(hn::ScalableTag<T>(), p.n, [&](std::int64_t j, auto part) HWY_ATTR {
+        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c.from(i + row, j).data);
       });
     }
   }
