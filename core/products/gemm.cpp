@@ -222,8 +222,8 @@ void gemm(const Product<T, C>& p) {
     if (unit == Unit::amx && detail::gemm_by_amx(p)) return;
   if constexpr (std::is_same_v<T, float>)
     if (unit == Unit::rounded && multiply_rounded(p)) return;
-  if (unit == Unit::amx || unit == Unit::rounded)
-    unit = unit_of_tiles<T>(p.a.transposed);  // an operand is not finite as bf16
+  // An operand is not finite as bf16.
+  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>(p.a.transposed);
   const bool few_rows = unit_of_tiles<Compute<T>>(p.a.transposed) == Unit::packed && p.m <= kernels::kFewRows;
   const Tile tile =
       few_rows ? choose_tile_of_few_rows(p.m, p.n, p.k) : choose_tile(p.m, p.n, p.k, most_tiles(unit, p.a.transposed));
