@@ -28,15 +28,17 @@ class Test:
     expected: str = ""  # a regular expression that the output matches, in place of exit code 0
 
 
-def limit_memory():
+def prepare():
+    """In the process of a test: a limit of memory, and SIGINT as ctest leaves it, for a job in the background ignores it."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(command, cwd, environment, seconds):
     """The exit code and output; None for one that took longer. Nothing of it runs on."""
     temporary = tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True)
     process = subprocess.Popen(command, cwd=cwd, env=os.environ | environment | {"TMPDIR": temporary.name}, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limit_memory)
+                               stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=prepare)
     try:
         output = process.communicate(timeout=seconds)[0].decode(errors="replace")
         return process.returncode, output
@@ -52,7 +54,7 @@ def run(command, cwd, environment, seconds):
 
 
 def passes(status, output, expected):
-    return status == 0 if not expected else status is not None and re.search(expected, output) is not None
+    return status == 0 if not expected else status is not None and re.search(expected, output, re.DOTALL) is not None
 
 
 def commands(wanted):
