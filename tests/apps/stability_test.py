@@ -90,6 +90,7 @@ def check_run(path, modes):
     """Lines of a run: settings, steps from 1 on, result; every list as long as the network is deep, nothing missing."""
     settings, *steps, result = map(json.loads, path.read_text().splitlines())
     check(path.name == settings["run"] + ".jsonl" and settings["mode"] in modes, f"{path.name}: settings {settings}")
+    check(settings["run"].startswith(f"{settings['task']}.{settings['mode']}."), f"{settings['run']} is no name for {settings}")
     check([step["step"] for step in steps] == list(range(1, result["steps"] + 1)), f"{path.name}: steps")
     probes = [step["sublayers"] for step in steps if "sublayers" in step]
     check(probes and "sublayers" in steps[0], f"{path.name} has no probes")
