@@ -186,6 +186,10 @@ def part(folder):
     assert said.endswith(f"{fused}: step 1 was computed without BRAID_MHC_PATH=reference: record it without it, too\n"), said
     said = run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), *mhc, "--steps", 3, "--resume", "--out", fused, path="reference", code=2)
     assert ", BRAID_MHC_PATH=reference, which rounds differently; --allow-other-processor " in said, said
+    # Of trained connections alone, parameters have their own names.
+    alone, other_alpha = (train(folder, f"alpha-{alpha}", *mhc, "--alpha", alpha, "--train", "connections", steps=2) for alpha in (0.5, 0.25))
+    said = run(COMPARE_RUNS, "part", alone, other_alpha, code=1)
+    assert re.search(r"^step 1: parameter 'blocks\.0\.attention\.connection\.alpha' ", said, re.M), said
     said = run(COMPARE_RUNS, "part", a, train(folder, "bf16", "--dtype", "bf16"), code=1)
     assert said.startswith("settings differ: dtype f32 and bf16\n"), said
     assert re.search(r"\nstep 1: other ops from here on: op '\w+' \(#\d+ of \d+.*\), .* against op '\w+' \(#", said), said

@@ -103,6 +103,9 @@ def live(program, folder):
     process.send_signal(signal.SIGTERM)
     check(process.wait(60) == 130, f"exit code {process.returncode}")
     check(not data_of(page)["live"] and data_of(page)["runs"][0]["step"] == lines_of(page.parent / "metrics.jsonl")[-1]["step"], "interrupted")
+    page = folder / "silent/report.html"
+    result = run(program, *flags, "--sample", 0, "--steps", 40, "--out", page.parent)
+    check(result.returncode == 0 and data_of(page)["runs"][0]["samples"] == [], f"a sample that nobody asked for: {result.stdout}")
     page = folder / "nan/report.html"
     result = run(program, *flags, "--lr", 1e30, "--min-lr", 1e30, "--clip", 1e30, "--steps", 1000, "--out", page.parent)
     check(result.returncode == 3 and not data_of(page)["live"], f"not finite: exit code {result.returncode}, {result.stderr}")

@@ -334,7 +334,8 @@ def bad_input(program, folder):
             ("streams[0]: expected an integer from 1 to 64, got 65", "[1]\nstreams = [65]"),
             ("sinkhorn_iterations[0]: expected an integer from 1 to 1000, got 1001", "[1]\nsinkhorn_iterations = [1001]"),
             ("max_history[1]: expected an integer from 1 to 1024, got 0", "[1]\nmax_history = [1, 0]"),
-            ("seeds: expected a list for at most 100000 runs, got 102000", f'{list(range(1000))}\nmixings = ["rows"]\nmax_history = {list(range(1, 51))}'))),
+            ("seeds: expected a list for at most 100000 runs, got 102000", f'{list(range(1000))}\nmax_history = {list(range(1, 47))}\n'
+             'streams = [2]\nsinkhorn_iterations = [1]\nmixings = ["rows"]\nconstraints = ["simplex"]\ninits = ["identity"]'))),
         ("deep_transformer.heads: expected a divisor of channels 10, got 4", "[deep_mlp_regression]\nsublayers = 4\nchannels = 8\nhidden = 8",
          "[deep_transformer]\nblocks = 2\nchannels = 10\nheads = 4\ncontext = 8"),
         ("deep_mlp_regression: expected at least one task, got none", TINY[TINY.index("[deep_mlp"):], ""),

@@ -20,6 +20,9 @@ def outputs(program, folder):
     result = run(program, "--text", text, *TINY, "--steps", 120, "--eval-every", 40, "--out", out)
     check(result.returncode == 0, result.stderr)
     check("\r" not in result.stdout and "bits: portable" not in result.stdout, f"no terminal and no portable bits: {result.stdout}")
+    body = text.read_text()
+    said = f"\ntext: {len(body)} characters of {len(set(body))}; {len(body) - 9 * len(body) // 10} held out. Results: {out}\n"
+    check(said in result.stdout, f"'{said}' is not in {result.stdout}")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([line["step"] for line in lines] == list(range(1, 121)), "metrics.jsonl must have one line a step")
     check(set(lines[0]) == {"step", "train_loss", "grad_norm", "learning_rate", "tokens_per_s"}, f"keys {set(lines[0])}")
@@ -431,6 +434,7 @@ def bad_input(program, folder):
     new = folder / "new"
     cases = [
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
+        (f"--out: {text} is not a folder: it is something else", ["--text", text, "--out", text / "run"]),
         (f"--text: {pathlib.Path.cwd()}/none.txt is not a file that can be read", ["--text", "none.txt", "--out", new]),
         (f"{pathlib.Path.cwd()}/none.bin: cannot be opened: ", ["--text", "none.bin", "--out", new]),
         ("--text: must be UTF-8 but no character starts at offset 3 with byte 0xFF", ["--text", no_text, "--out", new]),

@@ -41,5 +41,10 @@ TEST(FolderLock, SaysWhyAFolderCannotBeLocked) {
             "--out: /no/such/folder cannot be locked: No such file or directory");
 }
 
+TEST(ResultsFolder, SaysWhichFolderCannotBeMadeAndWhy) {
+  EXPECT_EQ(message_of([] { make_results_folder("/dev/null/run"); }),
+            "--out: /dev/null/run cannot be made: Not a directory");
+}
+
 }  // namespace
 }  // namespace braid::apps
