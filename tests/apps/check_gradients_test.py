@@ -23,6 +23,8 @@ if __name__ == "__main__":
         parameters = 12 * 8 * 8 + 7 * 8 + (2 * 5 + 3 + 1) * 8  # of a block, embedding and head, positions and the last norm
         check(result.stdout.startswith(f"{parameters} parameters, 9 tokens\n") != connected, result.stdout)
         check((".connection." in result.stdout) == connected, result.stdout)
+    exact = run(program, *SMALL, *residual, "--tolerance", 1e-15).stdout
+    check(re.search(r"^(\d+) derivatives: 0 wrong, \1 undecidable,", exact, re.MULTILINE), f"--tolerance finer than rounding: {exact}")
     tables = [run(program, *SMALL, *residual, "--seed", seed).stdout.rpartition(";")[0] for seed in (7, 7, 8)]
     check(tables[0] == tables[1] != tables[2], f"--seed: {tables}")
     # A weight alone has one derivative, up to the random sign of the loss, whatever the directions.
