@@ -37,7 +37,9 @@ def main(program, folder):
     check([len(values) for values in results[0]["by_depth"].values()] == [8, 8, 8], "results.json has other depths")
 
     sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual", "--threads", 3]
-    check(run(program, "--text", text, "--steps", 1, "--out", folder / "sizes", *sizes).returncode == 0, "sizes")
+    check(run(program, "--text", text, "--steps", 3, "--evaluations", 4, "--out", folder / "sizes", *sizes).returncode == 0, "sizes")
+    lines = [json.loads(line) for line in (folder / "sizes/metrics.jsonl").read_text().splitlines()]
+    check(all("val_loss" in line for line in lines) and len(lines) == 3, f"more evaluations than steps: {lines}")
     saved = json.loads((folder / "sizes/results.json").read_text())
     result = saved["results"][0]
     check(saved["machine"]["threads"] == 3, f"{saved['machine']}")

@@ -212,6 +212,7 @@ def check_report(out, runs, modes, rates):
             (against("mhc", "residual"), len(lost(swept["mhc"])) <= len(lost(swept["residual"])))):
         expected.append(f" | {measured} | {'yes' if holds else 'no'} |\n")
     report = (out / "report.md").read_text()
+    check(" exceeds 3 times its first loss;" in report, "the configuration's divergence")
     for lines in expected:
         check(lines in report, f"report.md lacks {lines}\nin\n{report}")
 
@@ -345,6 +346,7 @@ def bad_input(program, folder):
          "[deep_transformer]\nblocks = 2\nchannels = 10\nheads = 4\ncontext = 8"),
         ("deep_mlp_regression: expected at least one task, got none", TINY[TINY.index("[deep_mlp"):], ""),
     ]
+    check_refused("the command line: must be UTF-8 but is", run(program, os.fsdecode(b"none\xff.toml")))
     for expected, old, new in cases:
         check(old is None or old in TINY, f"the test changes what is not there: {old}")
         config = folder / "none.toml" if old is None else write(folder, "bad.toml", TINY.replace(old, new))
