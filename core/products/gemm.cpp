@@ -43,12 +43,15 @@ bool has_bf16_products() {
   return instruction_set() == InstructionSet::amx || (uses_avx512_bf16() && detail::may_use_onednn());
 }
 
-/// The unit for tiles of a product, one thread each. oneDNN's kernels for AVX2 are slow where a is transposed.
+/// Whether a is transposed and has many rows, at which oneDNN's kernels for AVX2 are slow.
+bool has_many_transposed_rows(const auto& p) { return p.a.transposed && p.m > 128; }
+
+/// The unit for tiles of a product, one thread each.
 template <class T>
-Unit unit_of_tiles(bool a_transposed) {
+Unit unit_of_tiles(bool many_transposed_rows) {
   constexpr bool is_bf16 = std::is_same_v<T, bfloat16>;
   const bool onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn() &&
-                      !(a_transposed && instruction_set() == InstructionSet::avx2);
+                      !(many_transposed_rows && instruction_set() == InstructionSet::avx2);
   if (onednn && (!is_bf16 || has_bf16_products())) return Unit::onednn;
   return is_bf16 ? Unit::widened : Unit::packed;
 }
@@ -64,7 +67,7 @@ Unit choose_unit(const Product<T, C>& p) {
       if (p.bf16_terms == 1) return Unit::rounded;
     }
   }
-  return unit_of_tiles<T>(p.a.transposed);
+  return unit_of_tiles<T>(has_many_transposed_rows(p));
 }
 
 /// The product p of other operands, without its bf16 terms.
@@ -94,6 +97,9 @@ Product<T, Compute<T>> onto_row(Product<T, Compute<T>> p) {
   p.beta = 1;
   return p;
 }
+
+/// The unit for tiles of widened operands. It does not depend on the rows, which a tile may have fewer of.
+Unit unit_of_widened(const auto& p) { return unit_of_tiles<float>(p.a.transposed); }
 
 /// A tile of floats or doubles.
 template <class T>
@@ -127,7 +133,7 @@ void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
   const auto widen = [](auto... args) { kernels::convert_rows(kernels::element_kernels().widen, args...); };
   const Converted<float> a(p.m, p.k, p.a, widen), b(p.k, p.n, p.b, widen);
-  multiply(unit_of_tiles<float>(p.a.transposed), with_operands(p, a.view, b.view, p.c));
+  multiply(unit_of_widened(p), with_operands(p, a.view, b.view, p.c));
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {
@@ -182,12 +188,10 @@ Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t mo
 
 /// oneDNN's bits depend on the tiles, so these must not depend on the threads. Those of the packed product do not, and
 /// every tile packs anew: one for each thread.
-std::int64_t most_tiles(Unit unit, bool a_transposed) {
+std::int64_t most_tiles(bool packed) {
   constexpr std::int64_t kMost = 16;
-  const bool is_packed =
-      unit == Unit::packed || (unit == Unit::widened && unit_of_tiles<float>(a_transposed) == Unit::packed);
-  return is_packed ? std::min(kMost, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(num_threads()))))
-                   : kMost;
+  return packed ? std::min(kMost, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(num_threads()))))
+                : kMost;
 }
 
 /// For few rows, whose time is that of reading b: 256 or 512 KiB of b per tile, if b has at least two tiles.
@@ -211,7 +215,7 @@ const char* bf16_products() {
 
 template <class T, class C>
 void gemm_serial(const Product<T, C>& p) {
-  if (p.m > 0 && p.n > 0) multiply(unit_of_tiles<T>(p.a.transposed), p);
+  if (p.m > 0 && p.n > 0) multiply(unit_of_tiles<T>(has_many_transposed_rows(p)), p);
 }
 
 template <class T, class C>
@@ -223,10 +227,10 @@ void gemm(const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, float>)
     if (unit == Unit::rounded && multiply_rounded(p)) return;
   // An operand is not finite as bf16.
-  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>(p.a.transposed);
-  const bool few_rows = unit_of_tiles<Compute<T>>(p.a.transposed) == Unit::packed && p.m <= kernels::kFewRows;
-  const Tile tile =
-      few_rows ? choose_tile_of_few_rows(p.m, p.n, p.k) : choose_tile(p.m, p.n, p.k, most_tiles(unit, p.a.transposed));
+  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>(has_many_transposed_rows(p));
+  const bool packed = (unit == Unit::widened ? unit_of_widened(p) : unit) == Unit::packed;
+  const Tile tile = packed && p.m <= kernels::kFewRows ? choose_tile_of_few_rows(p.m, p.n, p.k)
+                                                       : choose_tile(p.m, p.n, p.k, most_tiles(packed));
   const std::int64_t across = divide_up(p.n, tile.columns);
   parallel_for(across * divide_up(p.m, tile.rows), 1, [&](std::int64_t index, std::int64_t) {
     const std::int64_t i = index / across * tile.rows, j = index % across * tile.columns;

@@ -279,8 +279,8 @@ TYPED_TEST(Gemm, PropagatesNanAndInfinityThroughZeros) {
 }
 
 TYPED_TEST(Gemm, HasTheSameBitsForAnyNumberOfThreads) {
-  for (const Case& x :
-       {Case{false, true, 300, 500, 700}, Case{true, false, 128, 100, 2048}, Case{false, false, 700, 65, 384}}) {
+  for (const Case& x : {Case{false, true, 300, 500, 700}, Case{true, false, 128, 100, 2048},
+                        Case{true, false, 300, 200, 500}, Case{false, false, 700, 65, 384}}) {
     SCOPED_TRACE(x.text());
     const Operands<TypeParam> in(x);
     const WithThreads one(1);
