@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <braid/autograd/check_finite.h>
 #include <braid/autograd/composed.h>
 #include <braid/autograd/detail/tape_state.h>
 
@@ -87,6 +88,7 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> i
                         std::optional<Deferral> deferral, Rule rule) {
   std::shared_ptr<TapeState> tape;
   Node node{op, {}, 0, {}, std::move(vjp), deferral};
+  node.inputs.reserve(inputs.size());
   for (const Var& input : inputs) {
     node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
     if (!input.requires_grad()) continue;
@@ -101,6 +103,10 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> i
   if (tape || !detail::WithinVjp::active()) detail::check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
   return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
+}
+
+bool detail::only_computes(std::span<const Var> inputs) {
+  return !CheckFinite::active() && std::ranges::none_of(inputs, &Var::requires_grad);
 }
 
 bool detail::of_higher_order(std::span<const Var> inputs) {

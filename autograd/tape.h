@@ -77,6 +77,8 @@ template <class F>
 concept OfVars = requires { &F::operator(); } &&
                  (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
+/// Whether record() would only return the results: no input is on a tape, and CheckFinite is off.
+bool only_computes(std::span<const Var> inputs);
 /// Whether an input is on a tape of higher order.
 bool of_higher_order(std::span<const Var> inputs);
 /// Whether a probe on the tape of these variables opens checkpoints.
@@ -115,6 +117,7 @@ std::vector<T> call_vjp(const F& vjp, const T& dy, const Needs& needs) {
 template <class F, class R = std::nullptr_t>
   requires(!std::is_convertible_v<F, Vjp>)
 Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) {
+  if (detail::only_computes(inputs)) return output;
   Rule adapted_rule;
   if (detail::of_higher_order(inputs)) {
     if constexpr (!std::is_null_pointer_v<R>)

@@ -20,6 +20,7 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
     shape = broadcast_shapes(op, shape, x->shape());
   }
   std::vector<Tensor> views;
+  views.reserve(inputs.size());
   for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
   const bool direct = std::ranges::all_of(views, &Tensor::is_contiguous);
 

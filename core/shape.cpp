@@ -67,6 +67,7 @@ Strides contiguous_strides(const Shape& shape) {
 }
 
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
+  if (a == b) return a;
   const int rank = std::max(a.rank(), b.rank());
   std::vector<std::int64_t> sizes(rank);
   for (int i = 1; i <= rank; ++i) {

@@ -33,7 +33,9 @@ class Shape {
   /// The number of elements; 1 for a scalar.
   std::int64_t numel() const;
   /// The size of an axis; negative axes count from the end. Throws ShapeError if there is no such axis.
-  std::int64_t operator[](int axis) const { return sizes_[static_cast<std::size_t>(index(axis))]; }
+  std::int64_t operator[](int axis) const {
+    return sizes_[static_cast<std::size_t>(0 <= axis && axis < rank_ ? axis : index(axis))];
+  }
   /// The axis in [0, rank); negative axes count from the end. Throws ShapeError if there is no such axis; the message
   /// names the op, and its argument of this shape.
   int index(int axis, const char* op = "Shape", const char* argument = "x") const;

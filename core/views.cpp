@@ -78,6 +78,7 @@ Tensor Tensor::select(int axis, std::int64_t position) const {
 }
 
 Tensor Tensor::broadcast_to(const Shape& shape) const {
+  if (shape == shape_) return view(shape, strides_, offset_);
   const int added = shape.rank() - rank();
   check_shape(added >= 0, "broadcast_to: shape {} does not broadcast to {}", shape_, shape);
   Strides strides{};
