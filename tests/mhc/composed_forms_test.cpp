@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/core/instruction_set.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/group_mix.h>
@@ -65,10 +64,8 @@ void expect_agreement_in_f64(const FusedCall& call, const Tensor& dy) {
     EXPECT_LE(error(got[i], expected[i], got[0]), 1e-12) << name_of_result(i);
 }
 
-/// Against the composed form in f64 on the same rounded inputs, so that the errors are those of one side. Without fused
-/// multiply-adds, which the baseline lacks, each term of a sum of products is rounded twice.
+/// Against the composed form in f64 on the same rounded inputs, so that the errors are those of one side.
 void expect_agreement_in_f32(const FusedCall& call, const Tensor& dy, double tolerance) {
-  if (instruction_set() == InstructionSet::baseline) tolerance *= 2;
   const std::vector<Tensor> rounded = converted(call.inputs, DType::f32);
   const Tensor dy32 = dy.to(DType::f32);
   const std::vector<Tensor> got = evaluate(call.fused, rounded, dy32),
