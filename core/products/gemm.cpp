@@ -43,7 +43,8 @@ bool has_bf16_products() {
   return instruction_set() == InstructionSet::amx || (uses_avx512_bf16() && detail::may_use_onednn());
 }
 
-/// Whether a is transposed and has many rows, at which oneDNN's kernels for AVX2 are slow.
+/// Whether a of a whole product is transposed and has many rows, at which oneDNN's kernels for AVX2 are slow. Tiles
+/// have fewer, and would round otherwise.
 bool has_many_transposed_rows(const auto& p) { return p.a.transposed && p.m > 128; }
 
 /// The unit for tiles of a product, one thread each.

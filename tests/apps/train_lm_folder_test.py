@@ -42,8 +42,7 @@ def integrity(program, folder, attacks=40):
         data = whole[last]
         last.unlink() if damage == "remove" else last.write_bytes(flipped(data, rng) if damage == "flip" else data[:-9])
         result = run(program, *flags, "--resume")
-        check(result.returncode == 0 and "continuing from" in result.stdout and "previous" in result.stdout and
-              "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
+        check(result.returncode == 0 and "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
         said = re.search(rf"^(.+; )?continuing from {previous}$", result.stdout, re.MULTILINE)
         check(said and (said[1] is None) == (damage == "remove"), f"{damage} is not the reason given: {result.stdout}")
         check(tensors(out) == final, f"{damage}: the older checkpoint led elsewhere")
