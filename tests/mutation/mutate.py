@@ -207,8 +207,13 @@ def judge(numbered, tests, patience, results, at_once=CORES):
 
 
 def hunt_all(numbered, count, options, results):
-    """First by the test programs and golden cases, of a change those of its folders; then by the programs' own tests what is left."""
-    folders = {folder(mutant.path) for _, mutant in numbered} if options.change else set()
+    """First by the test programs and golden cases; then by the programs' own tests what is left.
+
+    For a change, and for mutants of programs alone, which no test of the library reaches, by the test programs of its folders.
+    """
+    folders = {folder(mutant.path) for _, mutant in numbered}
+    if not options.change and folders & set(LIBRARY):
+        folders = set()
     print("running the tests of the library once", flush=True)
 
     def of_library(name, in_program):
