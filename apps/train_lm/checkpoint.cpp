@@ -66,7 +66,6 @@ apps::TrainerState restored(const Checkpoint& saved, const apps::TrainerState& l
   load_moments(state, saved.tensors("optimizer."), config);
   state.rng = Rng(saved.number<std::uint64_t>("rng_key"), saved.number<std::uint64_t>("rng_draws"));
   state.step = saved.number<std::int64_t>("step");
-  state.best_held_out.reset();
   if (saved.file.metadata.contains("best_held_out")) state.best_held_out = saved.number<double>("best_held_out");
   return state;
 }

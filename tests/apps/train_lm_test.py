@@ -443,6 +443,7 @@ def bad_input(program, folder):
         ("--text: /none/a  b c d\u00a0~ is not a file", ["--text", "/none/a\x1f b\x7fc\x9fd\u00a0~", "--out", new]),
         ("take at least 6.35e+05 GB but ", ["--text", folder / "ids.bin", *TINY, "--connection", "mhc", "--streams", 64, "--layers", 1000,
                                             "--batch", 2**24, "--blocks", 4, "--out", new]),
+        ("take at least 6.87e+04 GB but ", ["--text", text, *TINY, "--connection", "residual", "--layers", 1000, "--batch", 2**24, "--blocks", 4, "--out", new]),
         ("take at least 5.28e+04 GB but ", ["--text", text, *TINY, "--connection", "mhc", "--train", "connections", "--channels", 2**20, "--out", new]),
         ("2^64 - 1 but is '9" + "x" * 76 + "...'", ["--seed=9" + "x" * 99, "--out", new]),
         ("--warmup: 11 steps are more than --steps 10", ["--warmup", 11, "--steps", 10, "--out", new]),

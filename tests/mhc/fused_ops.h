@@ -38,7 +38,6 @@ struct FusedOp {
   bool without_channels = true;        ///< C = 0 is allowed
   std::int64_t largest_parameter = 0;  ///< of n^2 (n + 2) C, which is phi's size; 0: no limit
   std::function<bool(std::int64_t)> takes = [](std::int64_t) { return true; };  ///< whether it exists for n streams
-  double f32 = 1e-5;  ///< the largest error in f32; more for two connections, whose layers square what they read
   bool at_large_sizes = true;  ///< worth running where stores bypass the caches
 };
 

@@ -13,7 +13,7 @@
 namespace braid::sharpness_test {
 namespace {
 
-constexpr std::array<double, 3> kCurvature{1, 7, 4};
+constexpr std::array<double, 3> kCurvature{4, 7, 1};
 
 struct Point {
   Var at;  // [3]
@@ -26,7 +26,7 @@ Var loss(const Point& p) { return 0.5 * sum(Tensor::of<double>({3}, kCurvature) 
 TEST(Sharpness, IsThatOfTheMatrixThatMultipliesStepsOfAdamW) {
   const nn::AdamWSettings settings{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0};
   nn::AdamW optimizer(settings);
-  Point point{Tensor::of<double>({3}, {0.3, 2, -0.01})};
+  Point point{Tensor::of<double>({3}, {-0.01, 2, 0.3})};
   std::array<double, 3> moments{};
   for (int step = 1; step <= 3; ++step) {
     const auto [value, grads] = value_and_grad(loss)(point);
