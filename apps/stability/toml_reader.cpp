@@ -80,7 +80,7 @@ void check_toml_nesting(const std::string& file, std::string_view text) {
     if ((c == ']' || c == '}') && open.size() > 1) open.pop_back();
     if (c == '.')
       ++depth;
-    else if (c == ',' || c == '\n' || c == ']' || c == '}')
+    else if (c == ',' || c == '\n')
       depth = open.back();
     if (depth > kMaxNesting)
       throw ValueError(fmt::format("{}: line {}: expected keys and brackets at most {} deep, got deeper ones", file,
