@@ -2,6 +2,7 @@
 // central differences, the same bits for any number of threads.
 #include <tests/mhc/fused_ops.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
