@@ -209,7 +209,7 @@ def judge(numbered, tests, patience, results, at_once=CORES):
 def hunt_all(numbered, count, options, results):
     """First by the test programs and golden cases; then by the programs' own tests what is left.
 
-    For a change, and for mutants of programs alone, which no test of the library reaches, by the test programs of its folders.
+    A change, and mutants of programs alone, are tried by the test programs of their folders.
     """
     folders = {folder(mutant.path) for _, mutant in numbered}
     if not options.change and folders & set(LIBRARY):
