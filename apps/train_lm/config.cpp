@@ -228,6 +228,8 @@ Config parse(int argc, char** argv) {
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
   check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
   if (config.origin) start_from(origin, config, app);
+  check_value(training.experts > 0 || app.count("--experts-per-token") == 0,
+              "--experts-per-token: has no effect without --experts");
   check_settings(training);
   check_value(config.check_gradients == 0 || training.dtype == DType::f32,
               "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");
