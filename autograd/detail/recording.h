@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include <braid/autograd/tape.h>
@@ -34,6 +36,11 @@ class Recording : public Probe {
 
   const Op& maker(ValueId value) const { return ops[makers[value]]; }
   const Tensor& value(ValueId id) const { return maker(id).results[id - maker(id).first_output]; }
+  /// The number of an op as users count, from 1 and without f's inputs, which are recorded too.
+  std::size_t number(std::size_t op) const {
+    const auto is_input = [](const Op& o) { return o.inputs.empty(); };
+    return op + 1 - static_cast<std::size_t>(std::ranges::count_if(ops | std::views::take(op + 1), is_input));
+  }
 
   std::vector<Op> ops;
   std::vector<std::size_t> makers;  // the op of each value

@@ -180,6 +180,18 @@ TEST(Connection, KeepsTheResidualFunctionWithAlphaZeroAndSetsTheStreamsApart) {
   }
 }
 
+TEST(Connection, ShowsTheValueOfEveryStream) {
+  Rng rng(1);
+  const Tensor x = random({2, 8}, rng);
+  for (const std::string_view name : connection_names()) {
+    ConnectionConfig config = config_of(name);
+    config.streams = default_streams(config.kind);
+    const Connection connection(config, 8, 0, rng);
+    const Tensor shown = value(connection.open(x)).value();
+    EXPECT_TRUE(identical(shown.reshape({2, -1}).slice(1, 0, 8), x)) << name;
+  }
+}
+
 // Streams that differ, since equal ones make H_res, whose rows sum to 1, as good as any other.
 TEST(Connection, LearnsEveryParameterFromItsStart) {
   for (const std::string text : {"hc", "mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "frac"})

@@ -153,6 +153,17 @@ TEST(Indexer, ChoosesTheEntriesOfTheLargestScoresAmongThoseThatAreClosed) {
   }
 }
 
+// Many heads, so that no scores are equal.
+TEST(Indexer, ChoosesTheSameOfManyEntriesInABatchInvariantScope) {
+  Rng rng(7);
+  const CompressionSettings settings{.rate = 2, .index_heads = 16, .index_size = kSize, .index_top = 1};
+  const Indexer indexer(kChannels, 3, settings, 1e-6, rng, DType::f64);
+  const Tensor x = randn({1, 140, kChannels}, rng, DType::f64), latent = randn({1, 140, 3}, rng, DType::f64);
+  const Tensor entries = indexer.keys(x, kTurns).value(), seen = indexer(x, latent, entries, kTurns, 0);
+  const BatchInvariant first_of_equals;
+  EXPECT_TRUE(identical(seen, indexer(x, latent, entries, kTurns, 0)));
+}
+
 TEST(Indexer, IsConstantWhereATapeKeepsNothingOfIt) {
   Rng rng(5);
   Tape tape;

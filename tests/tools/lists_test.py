@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Every source is in the list of its folder, and every header that users need is installed."""
+"""Every source is in the list of its folder, every header that users need is installed, and reasons are of lines that exist."""
 
 import pathlib
 import re
@@ -56,6 +56,13 @@ class Lists(unittest.TestCase):
         reached = [pathlib.Path("include/braid/braid.h"), *with_all_that_they_include(included("include/braid/braid.h"))]
         others = {name for path in reached for name in includes(path) if not name.startswith("braid/")}
         self.assertEqual(set(includes("include/braid/braid.cppm")) - {"braid/braid.h"}, others)
+
+    def test_lines_with_a_reason_are_in_their_files(self):
+        for reasons in ("mutation/equivalent.txt", "tools/unreached.txt"):
+            for entry in (ROOT / "tests" / reasons).read_text().splitlines()[1:]:
+                path, line = re.match(r"([^:]*): (?:`(.*?)`(?: ->|: ))?", entry).groups()
+                lines = {line.strip() for line in (ROOT / path).read_text().splitlines()}
+                self.assertTrue(line is None or line in lines, entry)
 
 
 if __name__ == "__main__":

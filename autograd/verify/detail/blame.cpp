@@ -90,10 +90,8 @@ std::string accuse(Trials& trials, std::size_t index, const Subject& subject) {
 }  // namespace
 
 std::string place_of(const Recording& base, std::size_t op, const Subject& subject) {
-  const auto is_op = [](const Recording::Op& o) { return !o.inputs.empty(); };
-  const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
-  std::string place = fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
-                                  std::count_if(base.ops.begin(), base.ops.end(), is_op));
+  std::string place =
+      fmt::format("op '{}' (#{} of {})", base.ops[op].name, base.number(op), base.number(base.ops.size() - 1));
   std::vector<std::string> names;
   std::size_t at = op + 1;
   while (names.empty() && at-- > 0)

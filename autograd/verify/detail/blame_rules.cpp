@@ -70,7 +70,7 @@ class IsolatedOps : public Recording {
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
     if (base_.empty()) return Recording::recorded(op, inputs, outputs);
     check<Error>(op.index < ops.size() && ops[op.index].results.size() == outputs.size(),
-                 "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+                 "f records other ops when its values change, first '{}' (#{})", op.name, number(op.index));
     const std::vector<Tensor>& constants = ops[op.index].constants;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].requires_grad() && constants[i].defined() && !identical(inputs[i].value(), constants[i]))

@@ -30,7 +30,8 @@ class Trials::Replay : public Probe {
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
     const bool known = op.index < base_.ops.size() && std::string_view(base_.ops[op.index].name) == op.name &&
                        base_.ops[op.index].results.size() == outputs.size();
-    check<Error>(known, "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+    check<Error>(known, "f records other ops when its values change, first '{}' (#{})", op.name,
+                 base_.number(op.index));
     const Recording::Op& before = base_.ops[op.index];
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].requires_grad() && inputs[i].value().defined() && before.constants[i].defined() &&

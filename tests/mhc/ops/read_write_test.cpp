@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/derivatives.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::read_write_test {
@@ -46,6 +47,25 @@ TEST(ReadWrite, PassesGradcheck) {
         f, {random(maps.concat({4, 4}), rng), random(maps.concat({4}), rng), random(maps.concat({4}), rng), x, y});
     EXPECT_TRUE(result.ok) << result.message;
   }
+}
+
+// By the rules of vjps, which only a gradient of a gradient's gradient asks for.
+TEST(ReadWrite, PassesGradcheckOfThirdDerivatives) {
+  Rng rng(4);
+  const HigherOrder scope;
+  const auto energy = [](const std::vector<Var>& in) {
+    const Var written = write_streams(in[0], in[1], in[3], in[4] + read_streams(in[2], in[3]));
+    return sum(pow(mix_streams(in[0], written), 2));
+  };
+  const auto slopes = [&](std::span<const Var> in) {
+    Var total = scalar(0, DType::f64);
+    for (const Var& slope : grad(energy)(std::vector(in.begin(), in.end()))) total = total + sum(sin(slope));
+    return total;
+  };
+  const GradcheckResult result = gradcheck(
+      slopes, {random({2, 2}, rng), random({2}, rng), random({2}, rng), random({3, 2, 2}, rng), random({3, 2}, rng)},
+      {.order = 2});
+  EXPECT_TRUE(result.ok) << result.message;
 }
 
 TEST(ReadWrite, TakesMapsOfAnyStrides) {

@@ -345,6 +345,10 @@ TEST(Verify, FindsPartsWhoseAxesArePermuted) {
                         {{"inner", {}}, {"outer", {"inner"}}}};
   const auto call = [](const CaseInputs& in) { return tanh(permute(in["x"], {2, 0, 1})) * 3.0; };
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("none of the 2 parts differs"));
+  RecordedCase other = recorded;
+  other.tensors["part.outer"] = zeros({5}, DType::f64);
+  EXPECT_THAT(verify(other, call).message,
+              HasSubstr("first part that differs: 'outer', for which no op has an output of its size"));
   recorded.tensors["out.y"] = (tanh(y) * 3.0).value();
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("no gradient of the 2 parts differs"));
   recorded.tensors["part_grad.inner"] = full({2, 3, 4}, 2, DType::f64);

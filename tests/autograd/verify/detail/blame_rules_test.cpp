@@ -132,6 +132,14 @@ TEST(BlameRules, DoesNotAccuseARightRuleAtAKink) {
               StartsWith("no rule is wrong: all that can be compared agree"));
 }
 
+TEST(BlameRules, AccusesNoneWhereOtherOpsAreRecorded) {
+  EXPECT_EQ(blamed([calls = 0](auto x) mutable {
+              const Var y = right(x[0]);
+              return calls++ < 2 ? y : exp(y);
+            }),
+            "no rule can be blamed: f records other ops when its values change, first 'exp' (#2)");
+}
+
 TEST(BlameRules, FindsSmallErrorsInDerivativesWhoseTermsCancel) {
   const GradcheckFunction f = [](auto x) {
     return square(x[0], [](const Applied& op) {
