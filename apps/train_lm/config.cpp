@@ -178,6 +178,8 @@ void check_settings(const apps::TrainerSettings& t) {
   check_value(t.experts == 0 || !t.architecture, "--experts: a pretrained model has the MLPs or experts that it has");
   check_value(t.experts == 0 || t.experts_per_token <= t.experts, "--experts-per-token: {} are more than --experts {}",
               t.experts_per_token, t.experts);
+  check_value(t.experts > 0 || t.experts_per_token == apps::TrainerSettings().experts_per_token,
+              "--experts-per-token: has no effect without --experts");
   check_value(t.trained == apps::Trained::all || t.connection.kind != "residual",
               "--train: residual connections have no parameters to train");
   apps::connection_config(t.connection);
@@ -228,8 +230,6 @@ Config parse(int argc, char** argv) {
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
   check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
   if (config.origin) start_from(origin, config, app);
-  check_value(training.experts > 0 || app.count("--experts-per-token") == 0,
-              "--experts-per-token: has no effect without --experts");
   check_settings(training);
   check_value(config.check_gradients == 0 || training.dtype == DType::f32,
               "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");

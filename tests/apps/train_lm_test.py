@@ -449,7 +449,7 @@ def bad_input(program, folder):
         ("--warmup: 11 steps are more than --steps 10", ["--warmup", 11, "--steps", 10, "--out", new]),
         ("--min-lr: 0.01 exceeds --lr 0.001", ["--min-lr", 0.01, "--out", new]),
         ("--experts-per-token: 5 are more than --experts 4", ["--experts", 4, "--experts-per-token", 5, "--out", new]),
-        ("--experts-per-token: has no effect without --experts", ["--experts-per-token", 2, "--out", new]),
+        ("--experts-per-token: has no effect without --experts", ["--experts-per-token", 3, "--out", new]),
         ("--depth-block: has no effect with connection residual", ["--depth-block", 2, "--steps", 0, "--out", new]),
         ("--train: residual connections have no parameters", ["--text", text, "--train", "connections", "--out", new]),
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
