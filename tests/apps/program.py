@@ -1,5 +1,6 @@
 """Shared by the tests of programs: a text to learn, running, checking."""
 
+import os
 import random
 import subprocess
 import sys
@@ -11,6 +12,12 @@ def write_text(folder):
     text = folder / "text.txt"
     text.write_text(" ".join(random.Random(1).choices(words, k=2000)))
     return text
+
+
+def without_pictures(folder):
+    """The programs that this test starts from now on draw nothing: a picture takes longer than a short run."""
+    (folder / "matplotlib.py").write_text("raise SystemExit")
+    os.environ["PYTHONPATH"] = str(folder)
 
 
 def run(program, *flags, **options):

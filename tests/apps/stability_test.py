@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from program import check, check_refused, run
+from program import check, check_refused, run, without_pictures
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "apps/stability"
 MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual",
@@ -218,9 +218,8 @@ def check_report(out, runs, modes, rates):
 
 
 def run_quickly(program, folder, config, out):
-    """Without figures, which take longer than these runs."""
-    write(folder, "matplotlib.py", "raise ImportError")
-    result = run(program, write(folder, "config.toml", config), "--out", out, "--jobs", 2, env=os.environ | {"PYTHONPATH": str(folder)})
+    without_pictures(folder)
+    result = run(program, write(folder, "config.toml", config), "--out", out, "--jobs", 2)
     check(result.returncode == 0, result.stderr)
     return [check_run(path, MODES) for path in sorted((out / "runs").iterdir())]
 
@@ -248,7 +247,7 @@ def results(program, folder):
         losses.append([step["loss"] for _, steps, _ in run_quickly(program, folder, config, folder / rate) for step in steps[:2]])
     check(losses[0] == losses[1] and len(losses[0]) == 16, f"other rates in the first step: {losses}")
     pair = TINY.replace('["residual", "hc", "mhc", "skip-mhc"]', '["residual", "hc"]')
-    result = run(program, write(folder, "pair.toml", pair), cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})  # without --out
+    result = run(program, write(folder, "pair.toml", pair), cwd=folder)  # without --out
     named = re.search(r"^results: (runs/stability-pair-\d\S+)$", result.stdout, re.MULTILINE)
     check(result.returncode == 0 and named, f"{result.stdout}\n{result.stderr}")
     report = (folder / named[1] / "report.md").read_text()
@@ -445,8 +444,8 @@ def orphans(program, folder):
     check(parent.returncode == 130 and re.search(r" take about [1-9](.*\n)+lost: \S+ \(killed by signal 9\)\ninterrupted; to continue: ", said),
           f"exit code {parent.returncode}: {said}")
     with_limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))}  # less than a run has
-    write(folder, "matplotlib.py", "raise ImportError")
-    result = run(program, config, "--out", folder / "full", env=os.environ | {"PYTHONPATH": str(folder)}, **with_limit)
+    without_pictures(folder)
+    result = run(program, config, "--out", folder / "full", **with_limit)
     check(result.stdout.count(" (exit code 1)\n") == 4, f"runs that could not be written: {result.stdout} {result.stderr}")
 
 

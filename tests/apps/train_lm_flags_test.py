@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 
-from program import check, check_refused, run, write_text
+from program import check, check_refused, run, without_pictures, write_text
 from tiny_run import named_tensors
 
 BASE = {"--layers": 2, "--channels": 16, "--heads": 2, "--context": 16, "--batch": 4, "--warmup": 1, "--sample": 0, "--steps": 4,
@@ -78,6 +78,7 @@ def main(program):
     check(said == set(TRAINING) | set(FREE) | ELSEWHERE, f"tables and --help differ in {said ^ (set(TRAINING) | set(FREE) | ELSEWHERE)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
+        without_pictures(folder)
         write_text(folder)
         bases = {}
         for flag, (value, others) in TRAINING.items():

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from program import check, check_refused, run, write_text
+from program import check, check_refused, run, without_pictures, write_text
 from tiny_run import TINY, losses, named_tensors, shaped_tensors, tensors
 
 
@@ -524,5 +524,7 @@ def nonfinite(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
+        if case != "outputs":
+            without_pictures(pathlib.Path(name))
         {"outputs": outputs, "connections": connections, "optimizers": optimizers, "gradients": gradients, "mixed": mixed, "medium": medium, "blocks": blocks, "best": best,
          "upcycling": upcycling, "pretrained": pretrained, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))
