@@ -48,8 +48,9 @@ class Reader {
     const auto from = [&](std::int64_t id) { return row(std::span(ids).subspan(static_cast<std::size_t>(id))); };
     const Tensor logits = cache_ ? model_.next_logits(from(first_ + cache_->length), *cache_)
                                  : model_.logits(from(first_)).value().select(1, -1).contiguous();
-    check<apps::NonFiniteError>(apps::is_finite(logits), "the logits after {} tokens are not finite", ids.size());
-    return logits;
+    const Tensor wide = logits.to(compute_dtype(logits.dtype()));
+    check<apps::NonFiniteError>(apps::is_finite(wide), "the logits after {} tokens are not finite", ids.size());
+    return wide;
   }
 
   /// The number of ids before the context.

@@ -15,7 +15,7 @@ namespace braid::generate {
 namespace {
 
 struct Options {
-  std::string model, run, prompt, stop;
+  std::string model, run, prompt, stop, dtype;
   GenerationSettings generation;
   int threads = 0;
 };
@@ -57,6 +57,10 @@ Options parse(int argc, char** argv) {
          "share of the context, its last tokens, that is read again when it is full; of a longer prompt the start is "
          "not read (default: 0.5; with rotary positions and no compressed attention, the context slides instead)")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option(
+         "--dtype", o.dtype,
+         "f32, or bf16 for activations and weights, in about half the memory (default: the run's, f32 of --model)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--threads", o.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -95,9 +99,17 @@ void report(const Generated& g, const LanguageModel& language, std::optional<dou
              rate(g.read, g.seconds_reading), g.written, rate(g.written - 1, g.seconds_writing));
 }
 
+LanguageModel load(const Options& o) {
+  LanguageModel language = o.run.empty() ? load_model(o.model) : load_run(o.run);
+  DType& dtype = language.model.config.dtype;
+  if (!o.dtype.empty()) dtype = o.dtype == "bf16" ? DType::bf16 : DType::f32;
+  if (dtype == DType::bf16) language.model = language.model.in_bf16();
+  return language;
+}
+
 int run(const Options& o) {
   if (o.threads > 0) set_num_threads(o.threads);
-  const LanguageModel language = o.run.empty() ? load_model(o.model) : load_run(o.run);
+  const LanguageModel language = load(o);
   apps::UTF8Stream characters;
   StopText stop(o.stop);
   const Generated result =

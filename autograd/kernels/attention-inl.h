@@ -72,22 +72,11 @@ void pack_rows(GroupedRows<const S> from, std::int64_t first, std::int64_t rows,
   std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
 }
 
-/// A square of columns of rows that lie `step` apart, one element of each row.
-HWY_INLINE void load_columns(hn::ScalableTag<float> d, const bfloat16* from, std::int64_t step,
-                             hn::Vec<hn::ScalableTag<float>>* to) {
-  constexpr std::int64_t kSide = kSquare<float>, kLanes = hn::MaxLanes(hn::ScalableTag<float>());
-  const hn::CappedTag<float, kSide> quarter;
-  HWY_ALIGN float wide[kLanes * kSide];
-  for (std::int64_t i = 0; i < kLanes; ++i)
-    hn::Store(Whole{}.load(quarter, from + i * step), quarter, wide + i * kSide);
-  load_columns(d, wide, kSide, to);
-}
-
 /// to [depth, kBlock] = factor * the transpose of from [rows, depth], zeros after them.
 template <class S, class T>
 void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to) {
   const hn::ScalableTag<T> d;
-  constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(d);
+  constexpr std::int64_t kSide = kSquare<S>, kLanes = hn::MaxLanes(d);
   const auto scale = hn::Set(d, factor);
   const std::int64_t whole_columns = rows < kLanes ? 0 : depth / kSide * kSide;
   for (std::int64_t i = 0; i < rows; i += kLanes)

@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/linear.h>
 
+#include <optional>
+
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
@@ -12,11 +14,12 @@ using detail::as_rows;
 
 /// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
 /// rounded and their gradients are not.
-std::vector<Tensor> vjp(const Tensor& dy, const Tensor& x, const Tensor& weight, bool biased, const Needs& needs) {
+std::vector<Tensor> vjp(const Tensor& dy, const Tensor& x, const Tensor& weight, std::optional<DType> bias,
+                        const Needs& needs) {
   const Tensor rows = as_rows(dy);
   std::vector dxs{needs[0] ? matrix_product(rows, weight.to(dy.dtype())).reshape(x.shape()) : Tensor(),
                   needs[1] ? matrix_product(rows.transpose(), as_rows(x), "linear", weight.dtype()) : Tensor()};
-  if (biased) dxs.push_back(needs[2] ? reduce_sum(rows, {0}, false, "linear", weight.dtype()) : Tensor());
+  if (bias) dxs.push_back(needs[2] ? reduce_sum(rows, {0}, false, "linear", *bias) : Tensor());
   return dxs;
 }
 
@@ -44,11 +47,13 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
               "linear: the last axis of x must have size {} to match weight {} but x has shape {}", weight.size(1),
               weight.shape(), x.shape());
   if (biased) {
-    check_same_dtype("linear", weight.value(), bias.value());
+    check_parameter_dtype("linear", x.value(), bias.value());
     check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",
                 Shape{weight.size(0)}, weight.shape(), bias.shape());
   }
-  const auto has_rule = x.dtype() == weight.dtype() ? Composed::Ops::with_rule : Composed::Ops::all;
+  const std::optional<DType> bias_dtype = biased ? std::optional(bias.dtype()) : std::nullopt;
+  const bool one_dtype = x.dtype() == weight.dtype() && bias_dtype.value_or(x.dtype()) == x.dtype();
+  const auto has_rule = one_dtype ? Composed::Ops::with_rule : Composed::Ops::all;
   if (Composed::active(has_rule)) return detail::in_f32(composed, x, weight, bias);
   const Tensor rows = as_rows(x.value()), columns = weight.value().to(x.dtype()).transpose();
   const Tensor y = biased ? product_plus_row(rows, columns, bias.value().to(compute_dtype(x.dtype())), "linear")
@@ -57,8 +62,8 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
   if (biased) inputs.push_back(bias);
   return record(
       "linear", y.reshape(x.shape().with(-1, weight.size(0))), inputs,
-      [x = x.value(), weight = weight.value(), biased](const Tensor& dy, const Needs& needs) {
-        return vjp(dy, x, weight, biased, needs);
+      [x = x.value(), weight = weight.value(), bias_dtype](const Tensor& dy, const Needs& needs) {
+        return vjp(dy, x, weight, bias_dtype, needs);
       },
       rule);
 }

@@ -234,14 +234,14 @@ HWY_INLINE hn::Vec<D> exp_to_one(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, C::kLowest)), hn::Zero(d), scaled);
 }
 
-/// The side of a square whose rows are 128-bit vectors: 4 floats, 2 doubles.
+/// The side of a square whose rows are 128-bit vectors: 4 floats, 2 doubles, 8 bfloat16.
 template <class T>
 inline constexpr std::int64_t kSquare = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
 
 #if HWY_TARGET == HWY_SCALAR
 template <class D, class T>
 HWY_INLINE void load_columns(D d, const T* from, std::int64_t, hn::Vec<D>* to) {
-  to[0] = hn::LoadU(d, from);
+  to[0] = Whole{}.load(d, from);
 }
 #else
 /// A vector of 128-bit blocks that are `step` apart in memory.
@@ -277,6 +277,29 @@ HWY_INLINE void load_columns(D d, const double* from, std::int64_t step, hn::Vec
   const auto a = load_blocks(d, from, 2 * step), b = load_blocks(d, from + step, 2 * step);
   to[0] = hn::InterleaveLower(d, a, b);
   to[1] = hn::InterleaveUpper(d, a, b);
+}
+
+/// bfloat16 as floats, which they are in front of zeros.
+template <class D>
+HWY_INLINE void load_columns(D d, const bfloat16* x, std::int64_t step, hn::Vec<D>* to) {
+  const hn::Repartition<std::uint16_t, D> halves;
+  const hn::RebindToUnsigned<D> pairs;
+  const auto* from = reinterpret_cast<const std::uint16_t*>(x);
+  const auto a = load_blocks(halves, from, 4 * step), b = load_blocks(halves, from + step, 4 * step);
+  const auto c = load_blocks(halves, from + 2 * step, 4 * step), e = load_blocks(halves, from + 3 * step, 4 * step);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(halves, a, b));  // a0 b0 a1 b1 ..
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(halves, a, b));
+  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(halves, c, e));
+  const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(halves, c, e));
+  const auto put = [&](int column, auto two) HWY_ATTR {  // a0 b0 c0 e0 a1 b1 c1 e1
+    const auto both = hn::BitCast(halves, two), zero = hn::Zero(halves);
+    to[column] = hn::BitCast(d, hn::InterleaveLower(halves, zero, both));
+    to[column + 1] = hn::BitCast(d, hn::InterleaveUpper(halves, zero, both));
+  };
+  put(0, hn::InterleaveLower(pairs, ab_low, ce_low));
+  put(2, hn::InterleaveUpper(pairs, ab_low, ce_low));
+  put(4, hn::InterleaveLower(pairs, ab_high, ce_high));
+  put(6, hn::InterleaveUpper(pairs, ab_high, ce_high));
 }
 #endif
 

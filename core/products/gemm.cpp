@@ -128,13 +128,22 @@ struct Converted {
   MatrixView<const T> view;
 };
 
-void multiply(Unit unit, const Product<bfloat16, float>& p) {
-  if (p.row != nullptr) return multiply(unit, onto_row<bfloat16>(p));
+void multiply(Unit unit, Product<bfloat16, float> p) {
+  if (p.row != nullptr) p = onto_row<bfloat16>(p);
   if (p.k == 0) return scale(p);
   if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
+  const Unit of_widened = unit_of_widened(p);
   const auto widen = [](auto... args) { kernels::convert_rows(kernels::element_kernels().widen, args...); };
-  const Converted<float> a(p.m, p.k, p.a, widen), b(p.k, p.n, p.b, widen);
-  multiply(unit_of_widened(p), with_operands(p, a.view, b.view, p.c));
+  const Converted<float> a(p.m, p.k, p.a, widen);
+  if (of_widened == Unit::packed && p.m <= kernels::kFewRows) {
+    kernels::Buffer<float> scratch(kernels::kFewRows * p.k);
+    const auto few_rows = kernels::packed_product_kernels().f32.multiply_by_bf16;
+    const std::int64_t done = few_rows(with_operands(p, a.view, {}, p.c), p.b, scratch.data());
+    if (done == p.n) return;
+    p = p.tile(0, done, p.m, p.n - done);
+  }
+  const Converted<float> b(p.k, p.n, p.b, widen);
+  multiply(of_widened, with_operands(p, a.view, b.view, p.c));
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {

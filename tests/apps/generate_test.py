@@ -86,6 +86,11 @@ def runs(program, trainer, folder):
         _, read = check_text(program, ["--run", characters], "the qui")
         check(read == 7, "characters of the prompt")
     beyond_the_context(program, characters)
+    mixed = train(trainer, folder, "mixed", "--text", text, "--connection", "mhc", "--dtype", "bf16")
+    check_text(program, ["--run", mixed], "the qui")
+    texts = [[generated(program, "--run", mixed, *dtype, "--tokens", 16, "--temperature", 0.05, "--seed", seed) for seed in range(20)]
+             for dtype in ([], ["--dtype", "bf16"], ["--dtype", "f32"])]
+    check(texts[0] == texts[1] != texts[2], "a run of bf16 is read in bf16 unless --dtype says f32")
     train(trainer, folder, "states", "--text", text, "--checkpoint-every", 15, "--lr", 0.05)
     newest, older = folder / "states/checkpoint.safetensors", folder / "states/checkpoint.previous.safetensors"
     of_newest, of_older, of_folder = (generated(program, "--run", path, "--tokens", 16) for path in (newest, older, folder / "states"))
@@ -157,6 +162,9 @@ def pretrained_beyond_the_context(program, model):
 
 
 def pretrained(program, _, folder):
+    for path in sorted(MODELS.glob("*/config.json")):
+        of_model = ["--model", path.parent, "--prompt", "3 5 7", "--tokens", 20, "--dtype", "bf16"]
+        check(generated(program, *of_model) == generated(program, *of_model, "--no-cache"), f"{path.parent}: the cache changed what bf16 writes")
     for family in ("gpt2", "llama", "llama-tied", "qwen3"):
         model = with_tokenizer(family, folder)
         flags = ["--model", model, "--prompt", "hello, \u00e9", "--seed", 3]
@@ -225,6 +233,7 @@ def bad_input(program, trainer, folder):
         ("encode: the byte 0x5A is no token", ["--model", model, "--prompt", "Z"]),
         ("--prompt: must be UTF-8", ["--run", good, "--prompt", b"\xff"]),
         ("--stop: must not be empty", ["--run", good, "--stop", ""]),
+        ("--dtype: f64 not in {f32,bf16}", ["--run", good, "--dtype", "f64"]),
         *((flag, ["--run", good, f"{flag}={value}"]) for flag, values in BAD_NUMBERS.items() for value in values),
     ]:
         result = subprocess.run([program, *[flag if isinstance(flag, bytes) else str(flag) for flag in case]], capture_output=True, timeout=60)

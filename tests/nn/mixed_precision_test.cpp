@@ -7,6 +7,7 @@
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/batch_invariant.h>
 #include <braid/nn/convert.h>
+#include <braid/nn/lora.h>
 #include <braid/nn/transformer.h>
 #include <tests/support.h>
 
@@ -15,6 +16,21 @@ namespace {
 
 const TransformerConfig kConfig{
     .vocab = 65, .context = 32, .channels = 64, .layers = 2, .heads = 4, .dtype = DType::bf16};
+
+const TransformerConfig kOtherConfig{.vocab = 65,
+                                     .context = 32,
+                                     .channels = 64,
+                                     .layers = 2,
+                                     .heads = 4,
+                                     .kv_heads = 2,
+                                     .norm = NormKind::layer,
+                                     .positions = PositionKind::rotary,
+                                     .qk_norm = true,
+                                     .value_residual = true,
+                                     .activation = Activation::swiglu,
+                                     .attention_bias = true,
+                                     .tied_head = true,
+                                     .dtype = DType::bf16};
 
 struct Batch {
   Tensor tokens, targets;
@@ -51,22 +67,7 @@ TEST(MixedPrecision, KeepsParametersGradientsAndLossesInF32) {
 
 TEST(MixedPrecision, HasTheGradientsOfF64) {
   Rng rng(2);
-  const TransformerConfig models[] = {kConfig,
-                                      {.vocab = 65,
-                                       .context = 32,
-                                       .channels = 64,
-                                       .layers = 2,
-                                       .heads = 4,
-                                       .kv_heads = 2,
-                                       .norm = NormKind::layer,
-                                       .positions = PositionKind::rotary,
-                                       .qk_norm = true,
-                                       .value_residual = true,
-                                       .activation = Activation::swiglu,
-                                       .attention_bias = true,
-                                       .tied_head = true,
-                                       .dtype = DType::bf16}};
-  for (const TransformerConfig& config : models) {
+  for (const TransformerConfig& config : {kConfig, kOtherConfig}) {
     const Transformer<> model(config, rng);
     const Batch batch(rng);
     const auto [loss, grads] = evaluate(model, batch);
@@ -117,6 +118,31 @@ TEST(MixedPrecision, ReadsOnFromItsCacheWithTheSameBits) {
     const Tensor next = model.next_logits(tokens.slice(1, t, t + 1), cache);
     EXPECT_EQ(next.dtype(), DType::bf16);
     EXPECT_TRUE(identical(next, all.select(1, t).contiguous())) << t;
+  }
+}
+
+TEST(MixedPrecision, InBF16HasTheBitsOfWeightsRoundedByEveryProduct) {
+  Rng rng(6);
+  for (const TransformerConfig& config : {kConfig, kOtherConfig}) {
+    const Transformer<> model(config, rng);
+    const Tensor tokens = Batch(rng).tokens, expected = model.logits(tokens);
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Transformer<> of_dtype = model;
+      of_dtype.config.dtype = dtype;
+      add_lora(of_dtype, rng, {.rank = 2});  // is not rounded
+      const Transformer<> rounded = of_dtype.in_bf16();
+      EXPECT_TRUE(identical(rounded.logits(tokens), expected));
+      EXPECT_EQ(of_dtype.config.dtype, dtype);
+      std::vector<std::string> wide;
+      for_each_param(rounded, [&](const std::string& name, const Var& p) {
+        if (p.dtype() == DType::f32 && p.rank() == 2 && !in_lora(name)) wide.push_back(name);
+      });
+      const bool learned = config.positions == PositionKind::learned;
+      EXPECT_EQ(wide, learned ? std::vector<std::string>({"embedding.weight", "positions"})
+                              : std::vector<std::string>({"embedding.weight"}));
+    }
+    for (const DType dtype : {DType::f64, DType::bf16})
+      EXPECT_THROW(to_dtype(model, dtype).in_bf16(), DTypeError) << name(dtype);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <braid/nn/compressor.h>
 #include <braid/nn/conv1d.h>
 #include <braid/nn/conv2d.h>
+#include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
 #include <braid/nn/experts.h>
 #include <braid/nn/gru.h>
@@ -171,6 +172,7 @@ TEST(NNThrows, Models) {
   throws<ShapeError>("nn::Transformer::Transformer", [&] { Transformer<>({.vocab = std::int64_t{1} << 60}, rng); });
   throws<ShapeError>("nn::Transformer::logits", [&] { model.logits(zeros({1, 5}, DType::i32)); });
   throws<DTypeError>("nn::Transformer::logits", [&] { model.logits(ones({1, 2})); });
+  throws<DTypeError>("nn::Transformer::in_bf16", [&] { to_dtype(model, DType::f64).in_bf16(); });
   throws<ValueError>("nn::Transformer::logits", [&] { model.logits(full({1, 2}, 8, DType::i32)); });
   throws<ShapeError>("nn::Transformer::embed", [&] { model.embed(kTokens, 3); });
   throws<DTypeError>("nn::Transformer::embed", [&] { model.embed(ones({1, 2})); });

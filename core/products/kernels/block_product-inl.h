@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/round_up.h>
@@ -41,15 +42,16 @@ struct Panel {
   Scalars<std::remove_const_t<T>> scalars() const { return {data, row_step, 1}; }
 };
 
-/// sums [kRows, kVectors] += a [kRows, depth] b [depth, kVectors]
-template <std::int64_t kRows, int kVectors, class T, class V>
-HWY_INLINE void add_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, V (&sums)[kRows][kVectors]) {
+/// sums [kRows, kVectors] += a [kRows, depth] b [depth, kVectors]; with floats, b may hold bfloat16.
+template <std::int64_t kRows, int kVectors, class T, class B = T, class V>
+HWY_INLINE void add_tile(std::int64_t depth, Scalars<T> a, Panel<const B> b, V (&sums)[kRows][kVectors]) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
-  const T *pa = a.data, *pb = b.data;
+  const T* pa = a.data;
+  const B* pb = b.data;
   for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
     V row[kVectors];
-    for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, pb + j * lanes);
+    for (int j = 0; j < kVectors; ++j) row[j] = Whole{}.load(d, pb + j * lanes);
     for (int i = 0; i < kRows; ++i) {
       const V factor = hn::Set(d, pa[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(factor, row[j], sums[i][j]);
@@ -58,15 +60,15 @@ HWY_INLINE void add_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, V (
 }
 
 /// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
-template <std::int64_t kRows, int kVectors, class T>
-HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
+template <std::int64_t kRows, int kVectors, class T, class B = T>
+HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const B> b, Panel<T> c, bool add) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
   hn::Vec<decltype(d)> sums[kRows][kVectors];
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j)
       sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
-  add_tile<kRows, kVectors>(depth, a, b, sums);
+  add_tile<kRows, kVectors, T, B>(depth, a, b, sums);
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }
@@ -90,9 +92,10 @@ HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<
 
 /// c [kRows, lanes] = a [kRows, depth] times the transpose of b [lanes, depth], with the bits of multiply_tile for the
 /// packed transpose.
-template <std::int64_t kRows, class T>
-HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c) {
-  constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+template <std::int64_t kRows, class T, class B = T>
+HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<const B> b, Panel<T> c) {
+  constexpr std::int64_t kSide = kSquare<B>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  constexpr std::int64_t kLine = 64 / sizeof(B);
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   V sums[kRows], columns[kSide];
@@ -103,6 +106,8 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   };
   std::int64_t p = 0;
   for (; p + kSide <= depth; p += kSide) {
+    if (p % kLine == 0)  // of the rows of b that come next
+      for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) hwy::Prefetch(b.from(j).data + p);
     load_columns(d, b.data + p, b.row_step, columns);
     for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
   }

@@ -121,22 +121,23 @@ void multiply_packed(Product<T> p, const T* a, const T* b) {
 
 /// Up to kCount rows times the first columns that fill vectors; returns their number. Sums take kDepth elements at a
 /// time as in `multiply` and have the same bits.
-template <std::int64_t kCount, class T>
-std::int64_t multiply_few_rows(const Product<T>& p, T* packed_a) {
+template <std::int64_t kCount, class T, class B>
+std::int64_t multiply_few_rows(const Product<T>& p, MatrixView<const B> b, T* packed_a) {
   constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
   constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
   pack<kCount>(p.a, p.m, p.k, packed_a);
-  const std::int64_t width = p.b.transposed ? kLanes : kAcross * kLanes;
+  const std::int64_t width = b.transposed ? kLanes : kAcross * kLanes;
   HWY_ALIGN T sums[kCount * kAcross * kLanes];
   std::int64_t j = 0;
   for (; j + width <= p.n; j += width) {
     for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
       const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
       const Scalars<T> rows{packed_a + begin * kCount, 1, kCount};
-      if (p.b.transposed)
-        multiply_transposed<kCount, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width});
+      const Panel<const B> columns{b.from(begin, j).data, b.stride};
+      if (b.transposed)
+        multiply_transposed<kCount, T, B>(depth, rows, columns, {sums, width});
       else
-        multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
+        multiply_tile<kCount, kAcross, T, B>(depth, rows, columns, {sums, width}, false);
       const T beta = begin == 0 ? p.beta : T{1};
       for (std::int64_t i = 0; i < p.m; ++i)
         for (std::int64_t v = 0; v < width; v += kLanes)
@@ -147,11 +148,11 @@ std::int64_t multiply_few_rows(const Product<T>& p, T* packed_a) {
 }
 
 /// In the time that it takes to read b.
-template <class T>
-std::int64_t multiply_few_rows(const Product<T>& p, T* scratch) {
-  if (p.m == 1) return multiply_few_rows<1>(p, scratch);
-  if (p.m == 2) return multiply_few_rows<2>(p, scratch);
-  return p.m <= 4 ? multiply_few_rows<4>(p, scratch) : multiply_few_rows<kFewRows>(p, scratch);
+template <class T, class B>
+std::int64_t multiply_few_rows(const Product<T>& p, MatrixView<const B> b, T* scratch) {
+  if (p.m == 1) return multiply_few_rows<1>(p, b, scratch);
+  if (p.m == 2) return multiply_few_rows<2>(p, b, scratch);
+  return p.m <= 4 ? multiply_few_rows<4>(p, b, scratch) : multiply_few_rows<kFewRows>(p, b, scratch);
 }
 
 template <class T>
@@ -165,7 +166,7 @@ std::int64_t scratch(std::int64_t m, std::int64_t n, std::int64_t k) {
 template <class T>
 void multiply(Product<T> p, T* scratch) {
   if (p.m <= kFewRows) {
-    const std::int64_t done = multiply_few_rows(p, scratch);
+    const std::int64_t done = multiply_few_rows(p, p.b, scratch);
     p.n -= done;
     p.b = p.b.from(0, done);
     p.c = p.c.from(0, done);
@@ -190,10 +191,11 @@ void multiply(Product<T> p, T* scratch) {
   }
 }
 
-template <class T>
-constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>};
-
-Tables<PackedProductKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<PackedProductKernels> tables() {
+  return {
+      {.scratch = scratch<float>, .multiply = multiply<float>, .multiply_by_bf16 = multiply_few_rows<float, bfloat16>},
+      {.scratch = scratch<double>, .multiply = multiply<double>}};
+}
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -21,6 +21,9 @@ struct PackedProductKernels {
   /// m, n and k are at least 1; row and bf16_terms are ignored. The order in which each element of c is summed over k
   /// does not depend on m and n.
   void (*multiply)(Product<T> product, T* scratch);
+  /// For floats: up to kFewRows rows times the first columns of b, which takes the place of product.b, with the bits of
+  /// `multiply` for b widened. Returns how many columns of c it has computed. `scratch` has kFewRows k elements.
+  std::int64_t (*multiply_by_bf16)(const Product<T>& product, MatrixView<const bfloat16> b, T* scratch) = nullptr;
 };
 
 Tables<PackedProductKernels> packed_product_kernels();

@@ -71,6 +71,9 @@ TEST(Generation, HasTheSameBitsWithAndWithoutACacheUnderEveryConnection) {
     const Ids with = written(language, {1, 2, 3}, {.tokens = 30});
     EXPECT_EQ(with, written(language, {1, 2, 3}, {.tokens = 30, .cache = false}));
     EXPECT_THAT(with, SizeIs(30));
+    nn::Transformer<mhc::Connection> mixed = language.model;
+    mixed.config.dtype = DType::bf16;
+    EXPECT_TRUE(identical(language.model.in_bf16().logits(ids), mixed.logits(ids)));
     EXPECT_GT(std::set<std::int32_t>(with.begin(), with.end()).size(), 3u);
   }
 }

@@ -41,6 +41,25 @@ TEST(Linear, NoRowsGiveNoOutputAndZeroGradients) {
   expect_close(grads[2], zeros({2}));
 }
 
+TEST(Linear, TakesEachParameterInBF16OrF32) {
+  const Tensor x = normal({5, 9}, 1, DType::bf16), dy = normal({5, 4}, 4, DType::bf16);
+  const std::vector narrow{x, normal({4, 9}, 2, DType::bf16), normal({4}, 3, DType::bf16)};
+  const Tensor y = kLinear(std::vector<Var>(narrow.begin(), narrow.end())).value();
+  const std::vector<Tensor> expected = gradients(kLinear, narrow, dy);
+  for (const DType weight : {DType::bf16, DType::f32}) {
+    for (const DType bias : {DType::bf16, DType::f32}) {
+      const std::vector inputs{x, narrow[1].to(weight), narrow[2].to(bias)};
+      EXPECT_TRUE(identical(kLinear(std::vector<Var>(inputs.begin(), inputs.end())), y));
+      const std::vector<Tensor> grads = gradients(kLinear, inputs, dy);
+      for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(grads[i].dtype(), inputs[i].dtype());
+        EXPECT_TRUE(identical(grads[i].to(DType::bf16), expected[i]));
+      }
+      expect_composed_form(kLinear, inputs, 0x1p-6);
+    }
+  }
+}
+
 TEST(Linear, RejectsAnInputOfTheWrongSize) {
   EXPECT_THAT(
       [] {

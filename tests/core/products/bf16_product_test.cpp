@@ -11,6 +11,7 @@
 #include <braid/core/random.h>
 #include <tests/core/products/magnitudes.h>
 #include <tests/support.h>
+#include <tests/target_guard.h>
 
 namespace braid::bf16_product_test {
 namespace {
@@ -53,6 +54,24 @@ TEST(BF16Product, IsSummedInF32AndRoundedOnce) {
             const BatchInvariant widened;  // as on processors without bf16 products
             expect_product(matrix_product(a, b), a, b);
           }
+}
+
+TEST(BF16Product, OfFewRowsHasTheBitsOfItsOperandsWidenedOnEverySimdTarget) {
+  const BatchInvariant widened;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const TargetGuard guard(target);
+    for (const std::int64_t m : {1, 2, 3, 6, 8, 9})
+      for (const std::int64_t n : {1, 9, 64, 85})
+        for (const std::int64_t k : {1, 7, 8, 21, 400})
+          for (const int transposed : {0, 1, 2, 3}) {
+            const auto [a, b] = Operands(m, n, k, transposed / 2 == 1, transposed % 2 == 1);
+            SCOPED_TRACE(testing::Message()
+                         << hwy::TargetName(target) << m << "x" << n << "x" << k << " " << transposed);
+            const Tensor x = a.to(DType::f32), y = b.to(DType::f32), row = y.slice(0, 0, 1).reshape({n});
+            ASSERT_TRUE(identical(matrix_product(a, b, "matmul", DType::f32), matrix_product(x, y)));
+            ASSERT_TRUE(identical(product_plus_row(a, b, row), product_plus_row(x, y, row).to(DType::bf16)));
+          }
+  }
 }
 
 TEST(BF16Product, AddsToC) {
