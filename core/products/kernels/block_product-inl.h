@@ -106,7 +106,7 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   };
   std::int64_t p = 0;
   for (; p + kSide <= depth; p += kSide) {
-    if (p % kLine == 0)  // of the rows of b that come next
+    if (p % kLine == 0)  // fetches a line of each row that comes next
       for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) hwy::Prefetch(b.from(j).data + p);
     load_columns(d, b.data + p, b.row_step, columns);
     for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
