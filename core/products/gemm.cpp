@@ -27,9 +27,8 @@ using kernels::divide_up;
 enum class Unit {
   amx,      ///< AMX, on all threads: bf16, or the bf16 terms of f32
   rounded,  ///< operands of f32 are rounded to bf16 and multiplied as such
-  onednn,   ///< oneDNN, tile by tile: f32, and bf16 by the processor's instructions for it
-  widened,  ///< tile by tile: operands of bf16 are widened and multiplied in f32
-  packed,   ///< braid's packed product, tile by tile: f32 and f64
+  onednn,   ///< oneDNN, tile by tile: f32, and bf16 as such if has_bf16_products, else widened to f32
+  packed,   ///< braid's packed product, tile by tile: f32, f64, and bf16 widened to f32
 };
 
 /// Below this side length packing for AMX costs more than oneDNN's product.
@@ -43,18 +42,20 @@ bool has_bf16_products() {
   return instruction_set() == InstructionSet::amx || (uses_avx512_bf16() && detail::may_use_onednn());
 }
 
-/// Whether a of a whole product is transposed and has many rows, at which oneDNN's kernels for AVX2 are slow. Tiles
-/// have fewer, and would round otherwise.
-bool has_many_transposed_rows(const auto& p) { return p.a.transposed && p.m > 128; }
+/// Whether braid's packed product is faster than oneDNN's: AVX2 multiplies a transposed factor of many rows slowly, and
+/// few rows of bf16 are not worth a widened copy of b.
+template <class T, class C>
+bool is_slow_by_onednn(const Product<T, C>& p) {
+  if (std::is_same_v<T, bfloat16> && p.m <= kernels::kFewRows && !has_bf16_products()) return true;
+  return instruction_set() == InstructionSet::avx2 && p.a.transposed && p.m > 128;
+}
 
-/// The unit for tiles of a product, one thread each.
-template <class T>
-Unit unit_of_tiles(bool many_transposed_rows) {
-  constexpr bool is_bf16 = std::is_same_v<T, bfloat16>;
-  const bool onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn() &&
-                      !(many_transposed_rows && instruction_set() == InstructionSet::avx2);
-  if (onednn && (!is_bf16 || has_bf16_products())) return Unit::onednn;
-  return is_bf16 ? Unit::widened : Unit::packed;
+/// The unit for the tiles of a whole product, one thread each. A tile has fewer rows, and would round otherwise if it
+/// chose for itself.
+template <class T, class C>
+Unit unit_of_tiles(const Product<T, C>& p) {
+  const bool may_use_onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn();
+  return may_use_onednn && !is_slow_by_onednn(p) ? Unit::onednn : Unit::packed;
 }
 
 /// The unit for a product on all threads.
@@ -68,7 +69,7 @@ Unit choose_unit(const Product<T, C>& p) {
       if (p.bf16_terms == 1) return Unit::rounded;
     }
   }
-  return unit_of_tiles<T>(has_many_transposed_rows(p));
+  return unit_of_tiles(p);
 }
 
 /// The product p of other operands, without its bf16 terms.
@@ -99,9 +100,6 @@ Product<T, Compute<T>> onto_row(Product<T, Compute<T>> p) {
   return p;
 }
 
-/// The unit for tiles of widened operands. It does not depend on the rows, which a tile may have fewer of.
-Unit unit_of_widened(const auto& p) { return unit_of_tiles<float>(p.a.transposed); }
-
 /// A tile of floats or doubles.
 template <class T>
 void multiply(Unit unit, const Product<T>& p) {
@@ -131,11 +129,10 @@ struct Converted {
 void multiply(Unit unit, Product<bfloat16, float> p) {
   if (p.row != nullptr) p = onto_row<bfloat16>(p);
   if (p.k == 0) return scale(p);
-  if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
-  const Unit of_widened = unit_of_widened(p);
+  if (unit == Unit::onednn && has_bf16_products()) return detail::multiply_by_onednn(p);
   const auto widen = [](auto... args) { kernels::convert_rows(kernels::element_kernels().widen, args...); };
   const Converted<float> a(p.m, p.k, p.a, widen);
-  if (of_widened == Unit::packed && p.m <= kernels::kFewRows) {
+  if (unit == Unit::packed && p.m <= kernels::kFewRows) {
     kernels::Buffer<float> scratch(kernels::kFewRows * p.k);
     const auto few_rows = kernels::packed_product_kernels().f32.multiply_by_bf16;
     const std::int64_t done = few_rows(with_operands(p, a.view, {}, p.c), p.b, scratch.data());
@@ -143,7 +140,7 @@ void multiply(Unit unit, Product<bfloat16, float> p) {
     p = p.tile(0, done, p.m, p.n - done);
   }
   const Converted<float> b(p.k, p.n, p.b, widen);
-  multiply(of_widened, with_operands(p, a.view, b.view, p.c));
+  multiply(unit, with_operands(p, a.view, b.view, p.c));
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {
@@ -225,7 +222,7 @@ const char* bf16_products() {
 
 template <class T, class C>
 void gemm_serial(const Product<T, C>& p) {
-  if (p.m > 0 && p.n > 0) multiply(unit_of_tiles<T>(has_many_transposed_rows(p)), p);
+  if (p.m > 0 && p.n > 0) multiply(unit_of_tiles(p), p);
 }
 
 template <class T, class C>
@@ -237,8 +234,8 @@ void gemm(const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, float>)
     if (unit == Unit::rounded && multiply_rounded(p)) return;
   // An operand is not finite as bf16.
-  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>(has_many_transposed_rows(p));
-  const bool packed = (unit == Unit::widened ? unit_of_widened(p) : unit) == Unit::packed;
+  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles(p);
+  const bool packed = unit == Unit::packed;
   const Tile tile = packed && p.m <= kernels::kFewRows ? choose_tile_of_few_rows(p.m, p.n, p.k)
                                                        : choose_tile(p.m, p.n, p.k, most_tiles(packed));
   const std::int64_t across = divide_up(p.n, tile.columns);

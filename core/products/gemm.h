@@ -3,9 +3,10 @@
 
 namespace braid {
 
-/// Computes a product on the calling thread. On x86-64, oneDNN multiplies f32, and bf16 where the processor has fast
-/// bf16 instructions (see bf16_products), unless a BatchInvariant scope is active, set_instruction_set excludes oneDNN,
-/// or a is transposed and AVX2 the best instruction set; everything else is braid's own packed product.
+/// Computes a product on the calling thread. On x86-64, oneDNN multiplies f32, and bf16, which is widened to f32 where
+/// the processor has no fast instructions for it (see bf16_products). Braid's own packed product multiplies f64, and
+/// the rest too if a BatchInvariant scope is active, set_instruction_set excludes oneDNN, a is transposed and has more
+/// than 128 rows on AVX2, or bf16 would be widened for up to 8 rows.
 template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 
