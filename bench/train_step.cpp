@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
@@ -29,7 +28,7 @@ struct Options {
   std::optional<std::int64_t> streams;
   int layers = 6, heads = 6, steps = 10, threads = apps::threads_or(2);
   std::int64_t keep_every = 1, depth_block = 1;
-  bool compare = false, profile = false, hvp = false;
+  bool compare = false, profile = false, hvp = false, plan = false;
   std::string trace;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   Bits bits = Bits::fast;
@@ -158,13 +157,12 @@ std::vector<std::string> connections(const Options& o) {
 
 void check_settings(const Options& o) {
   const std::vector<std::string> kinds = connections(o);
-  apps::check_all_apply({.kind = o.connection, .streams = o.streams, .mixing = o.mixing, .depth_block = o.depth_block},
+  apps::check_all_apply({.kind = o.connection,
+                         .streams = o.streams,
+                         .mixing = o.mixing,
+                         .depth_block = o.depth_block,
+                         .keep_every = o.keep_every},
                         kinds);
-  const auto keeps = [](const std::string& kind) {
-    return kind != "frac" && apps::to_json({.kind = kind}).contains("phi_std");
-  };
-  check_value(o.keep_every == 1 || std::ranges::any_of(kinds, keeps), "--keep-every: has no effect with connection {}",
-              fmt::join(kinds, ", "));
 }
 
 /// The connections take their steps in turn, so that other load on the machine affects all of them.
@@ -185,6 +183,20 @@ void measure(const Options& o) {
   }
   allocations = memory_stats().system_allocations - allocations;
   for (const auto& run : runs) print(o, *run, allocations, o.compare ? runs.front()->median_ms() : 0);
+}
+
+/// Prints the most memory that the process of one connection will have had, without its steps.
+void plan(Options o) {
+  o.keep_every = keep_every(o);  // of all layers
+  const double held = apps::planned_bytes(o.layers, o.keep_every * o.depth_block, [&](std::int64_t layers) {
+    o.layers = static_cast<int>(layers);
+    Run run(o, o.connection);
+    for (int step = 0; step < 2; ++step) o.hvp ? run.product() : run.step();
+  });
+  const double others = static_cast<double>(platform::peak_bytes()) - apps::held_bytes();
+  fmt::print(R"({{"connection": "{}", "keep_every": {}, "planned_rss_mb": {:.0f}}})"
+             "\n",
+             o.connection, o.keep_every, (held + others) / (1 << 20));
 }
 
 /// Repeats the timed steps of one connection with a profile, op by op.
@@ -241,6 +253,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--hvp", o.hvp, "time a product with the Hessian, after a gradient, instead of a step")
       ->excludes("--profile");
   app.add_option("--trace", o.trace, "write the ops of the steps in Chrome's trace format")->needs("--profile");
+  app.add_flag("--plan", o.plan, "print the memory that the steps will take, from steps of few layers, and take none")
+      ->excludes("--compare")
+      ->excludes("--profile");
   app.add_option("--steps", o.steps, "timed steps; reports their median")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
@@ -265,6 +280,10 @@ int main(int argc, char** argv) {
     set_num_threads(o.threads);
     set_matmul_precision(o.matmul_precision);
     const BitsScope bits(o.bits);
+    if (o.plan) {
+      plan(o);
+      return 0;
+    }
     measure(o);
     if (o.profile) profile(o);
     return 0;

@@ -22,7 +22,7 @@ std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
 /// The largest value of the settings that are counts, of which the least is 1.
 std::int64_t most(std::string_view key) {
   if (key == "sinkhorn_iterations") return 1000;
-  if (key == "max_history" || key == "depth_block") return 1024;
+  if (key == "max_history" || key == "depth_block" || key == "keep_every") return 1024;
   if (key == "laurel_rank") return 4096;
   return 64;  // streams, fractions, proposals
 }
@@ -73,6 +73,7 @@ nlohmann::ordered_json all_settings(const ConnectionOptions& o) {
           {"phi_std", o.phi_std},
           {"alpha", o.alpha},
           {"sinkhorn_iterations", o.sinkhorn_iterations},
+          {"keep_every", o.keep_every},
           {"head", o.head},
           {"stream_embedding", o.stream_embedding}};
 }
@@ -88,8 +89,8 @@ bool applies(std::string_view key, Kind kind) {
   if (key == "hc_static") return kind == Kind::hc;
   if (key == "mixing") return kind == Kind::mhc;
   if (key == "fractions" || key == "proposals" || key == "constrained") return kind == Kind::frac;
-  if (key == "phi_std" || key == "alpha")
-    return is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass, Kind::frac});
+  if (key == "keep_every") return is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass});
+  if (key == "phi_std" || key == "alpha") return kind == Kind::frac || applies("keep_every", kind);
   if (key == "sinkhorn_iterations")
     return is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass, Kind::frac});
   const bool has_streams =
@@ -119,6 +120,11 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
       ->capture_default_str();
   app.add_option("--alpha", o.alpha, "the same: initial share of the dynamic maps; 0 starts as a residual network")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--keep-every", o.keep_every,
+                 "mhc, deepseek-v4, hunyuan-v4, single-pass: sublayers of whose streams one keeps its own for the "
+                 "backward pass, which recomputes the others: less memory, same bits")
+      ->check(up_to("keep_every"))
       ->capture_default_str();
   app.add_option("--head", o.head,
                  "how streams become one state: own, mean, sum, weighted (DeepSeek-V4), softmax, gated (Qwen4-exp) or "
@@ -164,7 +170,8 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
           .scale_init = o.scale_init,
           .laurel_rank = o.laurel_rank,
           .head = mhc::stream_head(o.head),
-          .stream_embedding = o.stream_embedding};
+          .stream_embedding = o.stream_embedding,
+          .keep_every = o.keep_every};
 }
 
 void check_all_apply(const ConnectionOptions& o, std::span<const std::string> kinds) {
@@ -225,6 +232,7 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   read("constrained", o.constrained);
   read("scale_init", o.scale_init);
   read("laurel_rank", o.laurel_rank);
+  read("keep_every", o.keep_every);
   return o;
 }
 

@@ -25,7 +25,7 @@ struct ConnectionOptions {
   bool stream_embedding = false;
   std::string skip_mode = "mhc", skip_constraint = "simplex", skip_init = "identity", skip_projection = "forward";
   double skip_epsilon = 0.1, skip_temperature = 1, scale_init = 0.1;
-  std::int64_t max_history = 4, depth_block = 1, fractions = 4, proposals = 1, laurel_rank = 4;
+  std::int64_t max_history = 4, depth_block = 1, fractions = 4, proposals = 1, laurel_rank = 4, keep_every = 1;
   bool detach_history = false, constrained = false;
 };
 

@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <braid/core/error.h>
+#include <braid/core/storage.h>
 
 #include "../platform/memory.h"
 
@@ -30,6 +31,25 @@ void check_memory(const std::string& what, double bytes) {
 
 void check_memory(const TrainingSizes& sizes) {
   check_memory("a model and batches of these sizes", least_bytes(sizes));
+}
+
+double held_bytes() {
+  const MemoryStats stats = memory_stats();
+  return static_cast<double>(stats.live_bytes + stats.cached_bytes);
+}
+
+double planned_bytes(std::int64_t layers, std::int64_t period, const std::function<void(std::int64_t)>& train) {
+  const std::int64_t step = period % 2 == 0 ? period / 2 : period;  // in layers, of two sublayers
+  const auto held_by = [&](std::int64_t fewer) {
+    release_cached_memory();
+    const double before = held_bytes();
+    train(fewer);
+    return held_bytes() - before;
+  };
+  if (layers <= 2 + step) return held_by(layers);
+  const std::int64_t few = 2 + (layers - 2) % step, more = few + step;
+  const double of_few = held_by(few), of_more = held_by(more);
+  return of_more + (of_more - of_few) * static_cast<double>(layers - more) / static_cast<double>(step);
 }
 
 }  // namespace braid::apps

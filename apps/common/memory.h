@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace braid::apps {
@@ -22,5 +23,13 @@ void check_memory(const std::string& what, double bytes);
 
 /// Throws ValueError when least_bytes() is more memory than is free for this process.
 void check_memory(const TrainingSizes& sizes);
+
+/// The bytes of all tensors, and of the cache.
+double held_bytes();
+
+/// What held_bytes() grows by in training a model of so many layers, from what it grows by in training two models of
+/// fewer: `train(layers)` takes two steps. `period` is the number of sublayers after which what they save repeats; a
+/// model of two layers and such a period or less is trained itself. Leaves the last model's blocks in the cache.
+double planned_bytes(std::int64_t layers, std::int64_t period, const std::function<void(std::int64_t)>& train);
 
 }  // namespace braid::apps

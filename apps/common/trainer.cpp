@@ -19,19 +19,23 @@
 namespace braid::apps {
 namespace {
 
+TrainingSizes sizes_of(const TrainerSettings& s, std::int64_t vocab) {
+  return {.vocab = s.architecture ? s.architecture->vocab : vocab,
+          .context = s.context,
+          .channels = s.channels,
+          .layers = s.layers,
+          .batch = s.batch / s.blocks,
+          .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1),
+          .experts = s.experts,
+          .experts_per_token = s.experts_per_token,
+          .lora = s.lora,
+          .connections_alone = s.trained == Trained::connections};
+}
+
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   check_value(s.blocks >= 1 && s.batch % s.blocks == 0,
               "Trainer: blocks must divide the batch of {} windows but are {}", s.batch, s.blocks);
-  check_memory({.vocab = s.architecture ? s.architecture->vocab : vocab,
-                .context = s.context,
-                .channels = s.channels,
-                .layers = s.layers,
-                .batch = s.batch / s.blocks,
-                .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1),
-                .experts = s.experts,
-                .experts_per_token = s.experts_per_token,
-                .lora = s.lora,
-                .connections_alone = s.trained == Trained::connections});
+  check_memory(sizes_of(s, vocab));
   Rng rng(s.seed);
   Model model = make_model(s, vocab, rng);
   const auto named = named_params(model);
@@ -57,7 +61,37 @@ std::string nonfinite_part(const Parametric auto& grads) {
   return first;
 }
 
+double bytes_of_steps(TrainerSettings s, const Corpus& corpus) {
+  s.steps = 2;
+  s.warmup = 0;
+  return planned_bytes(s.layers, s.connection.keep_every * s.connection.depth_block, [&](std::int64_t layers) {
+    s.layers = layers;
+    Trainer trainer(s, corpus);
+    for (int step = 0; step < 2; ++step) trainer.train_step();
+  });
+}
+
+/// The setting that saves memory, for a message, with what steps take then; empty if there is none.
+std::string saving(TrainerSettings s, const Corpus& corpus) {
+  if (!to_json(s.connection).contains("keep_every") || s.connection.keep_every > 1) return "";
+  s.connection.keep_every = mhc::keep_interval(*connection_config(s.connection).streams, 2 * s.layers);
+  if (s.connection.keep_every == 1) return "";
+  return fmt::format("--keep-every {} ({:.3g} GB), ", s.connection.keep_every, bytes_of_steps(s, corpus) / 1e9);
+}
+
 }  // namespace
+
+void check_memory_of_steps(const TrainerSettings& s, const Corpus& corpus, double available) {
+  const TrainingSizes sizes = sizes_of(s, corpus.vocab());
+  check_memory(sizes);
+  if (s.architecture || 4 * least_bytes(sizes) <= available) return;
+  const double planned = bytes_of_steps(s, corpus);
+  check_value(planned <= available,
+              "steps of these sizes take {:.3g} GB but {:.3g} GB of memory are free; try {}more --blocks or a smaller "
+              "--batch",
+              planned / 1e9, available / 1e9, planned > available ? saving(s, corpus) : "");
+  release_cached_memory();
+}
 
 Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
   nn::TransformerConfig sizes = s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,

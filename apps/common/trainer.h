@@ -82,6 +82,11 @@ bool in_connection(std::string_view path);
 /// as the settings say.
 std::optional<nn::Subset> trained_part(const Model& model, const TrainerSettings& settings);
 
+/// Throws ValueError when two steps of models with few layers tell that those of all layers take more than `available`
+/// bytes; the message says what takes less. Takes no step where check_memory() leaves no doubt, by a factor of four,
+/// nor for pretrained architectures.
+void check_memory_of_steps(const TrainerSettings& settings, const Corpus& corpus, double available);
+
 /// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections
 /// alone start from the same weights and see the same batches. Several ranks, each with a trainer in the same state,
 /// get the results of one process.

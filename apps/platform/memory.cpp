@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -31,7 +32,10 @@ double number_in(const char* file) {
 double available_bytes() {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
-  const double address_space = limit.rlim_cur == RLIM_INFINITY ? kUnlimited : static_cast<double>(limit.rlim_cur);
+  const double pages = number_in("/proc/self/statm"), page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double taken = pages == kUnlimited ? 0 : pages * page;  // of addresses
+  const double address_space =
+      limit.rlim_cur == RLIM_INFINITY ? kUnlimited : static_cast<double>(limit.rlim_cur) - taken;
   const double container = number_in("/sys/fs/cgroup/memory.max");
   const double swap = entry("/proc/meminfo", "SwapFree:");
   const double system = 1024 * (entry("/proc/meminfo", "MemAvailable:") + (swap == kUnlimited ? 0 : swap));

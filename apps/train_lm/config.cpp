@@ -23,8 +23,8 @@ namespace braid::train_lm {
 namespace {
 
 /// Settings that a resumed run may change; text and tokenizer are compared by their content.
-constexpr std::array<std::string_view, 7> kMayChange = {"text",       "tokenizer",       "steps",          "warmup",
-                                                        "eval_every", "telemetry_every", "check_gradients"};
+constexpr std::array<std::string_view, 8> kMayChange = {
+    "text", "tokenizer", "steps", "warmup", "eval_every", "telemetry_every", "check_gradients", "keep_every"};
 
 /// The largest count: products of two counts, in bytes, stay below 2^63.
 constexpr std::int64_t kMost = std::int64_t{1} << 24;

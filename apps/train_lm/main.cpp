@@ -24,6 +24,7 @@
 #include "../common/run_info.h"
 #include "../common/run_main.h"
 #include "../common/trainer.h"
+#include "../platform/memory.h"
 #include "../platform/signals.h"
 #include "../platform/standard_streams.h"
 #include "checkpoint.h"
@@ -284,6 +285,7 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
   if (ranks.rank() == 0) check_folder(config, {config.out});
   const Corpus corpus = read_corpus(config);
   check_same_everywhere(config, corpus, ranks);
+  if (ranks.size() == 1) apps::check_memory_of_steps(config.training, corpus, platform::available_bytes());
   Trainer trainer(config.training, corpus, communicator);
   if (config.origin) start_from_origin(config, corpus, trainer);
   if (ranks.rank() == 0) return lead(std::move(config), corpus, trainer, ranks);

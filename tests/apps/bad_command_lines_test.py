@@ -64,7 +64,7 @@ LINES = {
                             ["--heads", "5", "--out", "new"], ["--layers", "16777216", "--out", "new"]],
     "check_gradients": [["extra"], ["--connection", "rezero", "--streams", "2"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
     "train_step": [["--connection", "residual", "--streams", "8"], ["--connection", "residual", "--mixing", "rows"], ["--connection", "hc", "--mixing", "rows"],
-                   ["--connection", "frac", "--keep-every", "2"], ["--compare", "--depth-block", "2"],
+                   ["--connection", "frac", "--keep-every", "2"], ["--compare", "--depth-block", "2"], ["--compare", "--plan"], ["--profile", "--plan"],
                    ["--profile", "--trace", "none/x"], ["--profile", "--trace", "."], ["--profile", "--trace", "loop/x"], ["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
     "wrong_gradient": [["--draw", "none/x"], ["--draw", "."], ["--draw", "loop/x"], ["--draw"]],
     "gradcheck_table": [["extra"], ["--points"]],
@@ -94,7 +94,7 @@ ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "20
 
 COUNT, OR_NONE, THREADS = "INT in [1 - 16777216]", "INT in [0 - 16777216]", {"INT in [0 - 1024]": "threads=0", "UINT": "seed=1"}
 CONNECTION = {"INT in [1 - 64]": "streams fractions=4 proposals=1", "INT in [1 - 1000]": "sinkhorn-iterations=20",
-              "INT in [1 - 4096]": "laurel-rank=4", "INT in [1 - 1024]": "max-history=4 depth-block=1",
+              "INT in [1 - 4096]": "laurel-rank=4", "INT in [1 - 1024]": "max-history=4 depth-block=1 keep-every=1",
               "NONNEGATIVE": "phi-std=0.02 alpha=0.01", "FLOAT": "skip-epsilon=0.1 skip-temperature=1 scale-init=0.1",
               "TEXT": "mixing=sinkhorn head=own skip-mode=mhc skip-constraint=simplex skip-init=identity skip-projection=forward"}
 # What --help tells of options: {program: {range or type: flags, with their defaults}}.

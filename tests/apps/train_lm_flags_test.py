@@ -39,7 +39,7 @@ TRAINING = {
 # Those of them that say how maps start, which --init brings along trained: a third value.
 OF_THE_START = {"--alpha": 0.25, "--phi-std": 0.25, "--scale-init": 0.25, "--skip-init": "zeros"}
 # Those that do not, and may change when a run is resumed.
-FREE = {"--threads": 2, "--patience": 7, "--eval-every": 2, "--checkpoint-every": 2, "--telemetry-every": 1, "--check-gradients": 3, "--ledger": None,
+FREE = {"--keep-every": 3, "--threads": 2, "--patience": 7, "--eval-every": 2, "--checkpoint-every": 2, "--telemetry-every": 1, "--check-gradients": 3, "--ledger": None,
         "--tensorboard": None, "--report": None, "--sample": 5, "--on-nonfinite": "skip", "--allow-nonfinite": None, "--allow-other-processor": None}
 # Those that need more than another value: tested elsewhere.
 ELSEWHERE = {"--help", "--version", "--text", "--tokenizer", "--init", "--train", "--out", "--resume", "--steps", "--blocks", "--matmul-precision",
@@ -123,13 +123,14 @@ def main(program):
         result = train(program, folder, "twentieth", {flag: value for flag, value in BASE.items() if flag != "--warmup"}, "--steps", 41)
         check('"warmup":2,' in result.stdout, f"--warmup is a twentieth of --steps unless given: {result.stdout}")
         for flag, value in FREE.items():
-            changed = {**BASE, flag: value}
+            others = MHC if flag == "--keep-every" else {}
+            changed = {**BASE, **others, flag: value}
             result = train(program, folder, flag, changed)
             said = json.loads((folder / flag / "config.json").read_text())
             check(said.get(flag[2:].replace("-", "_"), value) == value, f"{flag} {value} is not in config.json: {said}")
             check(said["machine"]["threads"] == changed["--threads"], f"{flag} {value}: {said}")
-            check(result.returncode == 0 and weights(folder, bases["{}"]) == weights(folder, flag), f"{flag} {value} must not matter: {result.stderr}")
-            check(train(program, folder, flag, {**BASE, "--steps": 5}, "--resume").returncode == 0, f"--resume without {flag} is refused")
+            check(result.returncode == 0 and weights(folder, bases[json.dumps(others)]) == weights(folder, flag), f"{flag} {value} must not matter: {result.stderr}")
+            check(train(program, folder, flag, {**BASE, **others, "--steps": 5}, "--resume").returncode == 0, f"--resume without {flag} is refused")
 
 
 if __name__ == "__main__":

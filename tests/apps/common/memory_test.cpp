@@ -1,12 +1,13 @@
 #include <apps/common/memory.h>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <braid/autograd/params.h>
 #include <braid/autograd/tape.h>
 #include <braid/core/storage.h>
 
 #include <apps/common/trainer.h>
+#include <tests/support.h>
 
 namespace braid::apps {
 namespace {
@@ -97,6 +98,74 @@ TEST(LeastMemory, IsProportionalToTheBytesOfANumber) {
   TrainingSizes twice = sizes;
   twice.bytes = 8;
   EXPECT_EQ(least_bytes(twice), 2 * least_bytes(sizes));
+}
+
+const Corpus& corpus() {
+  static const Corpus text(std::string(500, 'a') + "bcdefghijklmnopqrstuvwxyz" + std::string(500, 'b'), 32);
+  return text;
+}
+
+/// What three steps of all layers take.
+double taken(const TrainerSettings& settings) {
+  release_cached_memory();
+  const double before = held_bytes();
+  Trainer trainer(settings, corpus());
+  for (int step = 0; step < 3; ++step) trainer.train_step();
+  return held_bytes() - before;
+}
+
+std::string refusal(const TrainerSettings& settings, double available) {
+  return message_of([&] { check_memory_of_steps(settings, corpus(), available); });
+}
+
+TEST(MemoryOfSteps, IsKnownFromStepsOfFewLayersWithinThreePercent) {
+  const auto with = [](ConnectionOptions connection, std::int64_t layers) {
+    return TrainerSettings{
+        .connection = std::move(connection), .layers = layers, .channels = 64, .context = 32, .batch = 4};
+  };
+  TrainerSettings bf16 = with({.kind = "mhc"}, 7), blocks = bf16, experts = with({}, 6), lora = experts, muon = experts;
+  bf16.dtype = DType::bf16;
+  blocks.blocks = 2;
+  experts.experts = 4;
+  lora.lora = 4;
+  muon.optimizer = "muon";
+  std::vector<TrainerSettings> all{bf16, blocks, experts, lora, muon};
+  for (const std::string_view kind : mhc::connection_names()) all.push_back(with({.kind = std::string(kind)}, 6));
+  for (const std::int64_t k : {2, 3, 4, 5}) all.push_back(with({.kind = "mhc", .keep_every = k}, 9));
+  for (const std::int64_t k : {2, 3}) all.push_back(with({.kind = "attention-residual", .depth_block = k}, 9));
+  for (const std::int64_t layers : {1, 2, 3, 4}) all.push_back(with({.kind = "mhc"}, layers));
+  for (const TrainerSettings& settings : all) {
+    SCOPED_TRACE(to_json(settings.connection).dump() + " " + std::to_string(settings.layers));
+    const double bytes = taken(settings);
+    EXPECT_THAT(refusal(settings, 0.97 * bytes), testing::StartsWith("steps of these sizes take "));
+    EXPECT_EQ(refusal(settings, 1.03 * bytes), "nothing was thrown");
+  }
+}
+
+TEST(MemoryOfSteps, IsNotAskedForWhereALowerBoundLeavesNoDoubt) {
+  const TrainerSettings settings{.layers = 12, .channels = 64, .context = 32};
+  const auto allocations_with = [&](double available) {
+    release_cached_memory();
+    const std::int64_t before = memory_stats().system_allocations;
+    EXPECT_EQ(refusal(settings, available), "nothing was thrown");
+    return memory_stats().system_allocations - before;
+  };
+  const double least = estimated({"", settings, corpus().vocab()}, settings.batch);
+  EXPECT_EQ(allocations_with(4 * least), 0);
+  EXPECT_GT(allocations_with(3.99 * least), 0);
+}
+
+TEST(MemoryOfSteps, IsRefusedWithWhatTakesLess) {
+  TrainerSettings settings{.connection = {.kind = "mhc"}, .layers = 12, .channels = 64, .context = 32};
+  const double bytes = taken(settings);
+  EXPECT_THAT(refusal(settings, 0.9 * bytes),
+              testing::MatchesRegex("steps of these sizes take .* GB but .* GB of memory are free; try "
+                                    "--keep-every 4 \\(.* GB\\), more --blocks or a smaller --batch"));
+  settings.connection.keep_every = 2;
+  EXPECT_THAT(refusal(settings, 0.8 * bytes), testing::EndsWith("free; try more --blocks or a smaller --batch"));
+  settings.connection = {};
+  EXPECT_THAT(refusal(settings, 0.6 * taken(settings)),
+              testing::EndsWith("free; try more --blocks or a smaller --batch"));
 }
 
 TEST(Model, HasConnectionsThatFollowTheSeed) {
