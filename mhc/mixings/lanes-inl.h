@@ -13,6 +13,7 @@
 
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
+#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/mixings/detail/family.h>
 

@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/round_up.h>
+#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 
 #include <braid/core/kernels/dispatch-inl.h>
+#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/kernels/block_product-inl.h>
 
