@@ -60,16 +60,19 @@ HWY_INLINE void add_tile(std::int64_t depth, Scalars<T> a, Panel<const B> b, V (
   }
 }
 
-/// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
+/// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`. Without HWY_UNROLL, GCC
+/// stores all sums in every step on NEON.
 template <std::int64_t kRows, int kVectors, class T, class B = T>
 HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const B> b, Panel<T> c, bool add) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
   hn::Vec<decltype(d)> sums[kRows][kVectors];
+  HWY_UNROLL(16)
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j)
       sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
   add_tile<kRows, kVectors, T, B>(depth, a, b, sums);
+  HWY_UNROLL(16)
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }

@@ -17,8 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-// A tile of sums with 2 vectors of b and one of a fills 15 of 16 registers, 27 of 32.
-constexpr std::int64_t kRows = kManyRegisters ? 12 : 6;
+// A tile of sums with 2 vectors of b and one of a fills 15 of 16 registers, 27 of 32. On
+// NEON, GCC loads all of a first.
+constexpr std::int64_t kRows = HWY_ARCH_ARM_A64 ? 8 : kManyRegisters ? 12 : 6;
 constexpr int kVectors = 2;
 
 /// Columns of a tile.
@@ -72,12 +73,14 @@ template <int kCount, class T>
 HWY_NOINLINE void multiply_whole_tile(const Product<T>& p, const T* a, const T* b, MatrixView<T> c) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> sums[kRows][kCount];
+  HWY_UNROLL(16)
   for (int i = 0; i < kRows; ++i) {
     hwy::Prefetch(c.from(i, 0).data);
     for (int j = 0; j < kCount; ++j) sums[i][j] = hn::Zero(d);
   }
   add_tile<kRows, kCount, T>(p.k, {a, 1, kRows}, {b, kColumns<T>}, sums);
   const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
+  HWY_UNROLL(16)
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kCount; ++j) {
       T* const to = c.from(i, j * static_cast<std::int64_t>(hn::Lanes(d))).data;
