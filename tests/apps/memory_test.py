@@ -8,7 +8,8 @@ import tempfile
 
 from program import check, check_refused, run, write_text
 
-SIZES = ["--channels", 128, "--layers", 8, "--heads", 4, "--batch", 8, "--steps", 1]
+# One thread, so that steps hold as many blocks each time.
+SIZES = ["--channels", 128, "--layers", 8, "--heads", 4, "--batch", 8, "--steps", 1, "--threads", 1]
 
 
 def check_plans(train_step):
@@ -26,7 +27,7 @@ def check_refusals(train_lm):
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         write_text(folder)
-        sizes = [*SIZES, "--layers", 12, "--batch", 16, "--context", 128, "--connection", "mhc", "--threads", 1]
+        sizes = [*SIZES, "--layers", 12, "--batch", 16, "--context", 128, "--connection", "mhc"]
         refused = run(train_lm, "--text", folder / "text.txt", *sizes, "--out", folder / "refused",
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)))
         check_refused("steps of these sizes take 0.", refused)

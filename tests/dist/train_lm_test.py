@@ -228,7 +228,7 @@ def failures(program, folder):
     check(result.returncode == 3 and len(lines_of(result)) == 1 and result.stderr.count("\n") == 1, f"{result.stderr}")
     check("the loss of block " in result.stderr and " on rank " in result.stderr, result.stderr)
     check((folder / "nonfinite" / "checkpoint.safetensors").exists(), "no checkpoint is left")
-    limited = ["sh", "-c", 'ulimit -v 600000; exec "$0" "$@"', program]
+    limited = ["sh", "-c", 'ulimit -v 720000; exec "$0" "$@"', program]
     if subprocess.run([*limited, "--help"], capture_output=True).returncode == 0:  # not under AddressSanitizer
         large = ["--text", folder / "text.txt", "--layers", 4, "--channels", 512, "--heads", 2, "--context", 64, "--batch", 64,
                  "--blocks", 8, "--steps", 2, "--threads", 1, "--out", folder / "large"]
