@@ -183,6 +183,12 @@ def main(bin, dev):
                     result = subprocess.run([f"{bin}/{program}", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
                 if (result.returncode, result.stderr) != (2, f"{program}: stdout: could not be written to its end\n"):
                     wrong.append(f"{program} --help >/dev/full: {result.returncode} {result.stderr!r}")
+        reader, writer = os.pipe()
+        os.close(reader)
+        result = subprocess.run([f"{bin}/train_lm", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30)
+        os.close(writer)
+        if (result.returncode, result.stderr) != (0, ""):  # it goes on when its reader is gone
+            wrong.append(f"train_lm --help into a closed pipe: {result.returncode} {result.stderr!r}")
     check(not wrong, "\n".join(wrong))
     check(count >= 250, f"only {count} command lines")
     print(f"{count} command lines refused")
