@@ -32,8 +32,8 @@ struct ThinProduct {
   T* c;
 };
 
-/// kRows rows of it, from `row` on, of kVectors vectors, whose sums stay in registers: in the order of the packed
-/// product, so that the bits depend neither on the instruction set nor on the other rows.
+/// kRows rows of it, from `row` on, of kVectors vectors, whose sums stay in registers (with HWY_UNROLL by GCC, too): in
+/// the order of the packed product, so that the bits depend neither on the instruction set nor on the other rows.
 template <int kRows, int kVectors, class T>
 HWY_INLINE void multiply_rows(const ThinProduct<T>& p, std::int64_t row, Prefetcher& prefetcher) {
   const hn::ScalableTag<T> d;
@@ -69,6 +69,7 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, std::int64_t row, Prefetc
     for (; i < end; ++i) add_term(i, last);
     const auto write = [&](auto part, V v, T* to)
                            HWY_ATTR { part.store(add ? hn::Add(part.load(d, to), v) : v, d, to); };
+    HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       T* to = p.c + (row + r) * columns;
       for (int v = 0; v + 1 < kVectors; ++v) write(Whole{}, sum[r][v], to + v * kLanes);
@@ -147,23 +148,26 @@ template <class D>
 inline constexpr int kPanelRows = std::max(1, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kPanelVectors<D>);
 
 /// kRows rows of to [rows, kPanel], a row `to_step` apart: to += sum_t a_(t, row) b_t, where a_(t, row) lies at
-/// t a_step + row a_row and b_t [kPanel] at b + t kPanel.
+/// t a_step + row a_row and b_t [kPanel] at b + t kPanel. Without HWY_UNROLL, GCC stores all sums in every step.
 template <bool accumulate, int kRows, class D, class T>
 HWY_INLINE void multiply_panel_rows(D d, std::int64_t terms, const T* a, std::int64_t a_step, std::int64_t a_row,
                                     const T* b, T* to, std::int64_t to_step) {
   constexpr int kVectors = kPanelVectors<D>, kLanes = static_cast<int>(hn::MaxLanes(d));
   hn::Vec<D> sum[kRows][kVectors];
+  HWY_UNROLL(32)
   for (int r = 0; r < kRows; ++r)
     for (int k = 0; k < kVectors; ++k)
       sum[r][k] = accumulate ? hn::LoadU(d, to + r * to_step + k * kLanes) : hn::Zero(d);
   for (std::int64_t t = 0; t < terms; ++t) {
     hn::Vec<D> right[kVectors];
     for (int k = 0; k < kVectors; ++k) right[k] = hn::LoadU(d, b + t * kPanel + k * kLanes);
+    HWY_UNROLL(32)
     for (int r = 0; r < kRows; ++r) {
       const auto left = hn::Set(d, a[t * a_step + r * a_row]);
       for (int k = 0; k < kVectors; ++k) sum[r][k] = hn::MulAdd(left, right[k], sum[r][k]);
     }
   }
+  HWY_UNROLL(32)
   for (int r = 0; r < kRows; ++r)
     for (int k = 0; k < kVectors; ++k) hn::StoreU(sum[r][k], d, to + r * to_step + k * kLanes);
 }
