@@ -128,9 +128,10 @@ Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) 
   auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
     return detail::call_vjp(vjp, dys.front(), needs);
   };
+  std::vector<Tensor> outputs(1);
+  outputs.front() = std::move(output);
   return std::move(
-      record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule))
-          .front());
+      record(op, std::move(outputs), inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule)).front());
 }
 
 }  // namespace braid

@@ -19,23 +19,23 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
     check_same_dtype(op, *inputs[0], *x);
     shape = broadcast_shapes(op, shape, x->shape());
   }
+  const auto whole = [&](const Tensor* x) { return x->is_contiguous() && x->shape() == shape; };
+  const bool direct = std::ranges::all_of(inputs, whole);
   std::vector<Tensor> views;
-  views.reserve(inputs.size());
-  for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
-  const bool direct = std::ranges::all_of(views, &Tensor::is_contiguous);
+  for (const Tensor* x : direct ? inputs.first(0) : inputs) views.push_back(x->broadcast_to(shape));
 
   Tensor y(shape, out_dtype);
   std::byte* out = y.mutable_bytes();
   const std::size_t item = size_of(inputs[0]->dtype()), out_item = size_of(out_dtype);
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<const std::byte*> in(views.size());
-    std::vector<std::byte> buffer(direct ? 0 : views.size() * kChunk * item);
+    std::vector<const std::byte*> in(inputs.size());
+    std::vector<std::byte> buffer(direct ? 0 : inputs.size() * kChunk * item);
     const std::int64_t chunk = direct ? end - begin : kChunk;
     for (std::int64_t i = begin; i < end; i += chunk) {
       const std::int64_t n = std::min(chunk, end - i);
-      for (std::size_t k = 0; k < views.size(); ++k) {
-        if (views[k].is_contiguous()) {
-          in[k] = views[k].bytes() + i * item;
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (direct || whole(inputs[k])) {
+          in[k] = inputs[k]->bytes() + i * item;
         } else {
           std::byte* gathered = buffer.data() + k * kChunk * item;
           detail::gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);

@@ -71,13 +71,13 @@ Tensor Tensor::of(const Shape& shape, List<T> values) {
 }
 
 bool Tensor::is_contiguous() const {
-  if (shape_.numel() == 0) return true;
   std::int64_t step = 1;
+  bool contiguous = true;
   for (int axis = rank() - 1; axis >= 0; --axis) {
-    if (shape_[axis] != 1 && strides_[axis] != step) return false;
+    contiguous &= shape_[axis] == 1 || strides_[axis] == step;
     step *= shape_[axis];
   }
-  return true;
+  return contiguous || step == 0;
 }
 
 const std::byte* Tensor::bytes() const {

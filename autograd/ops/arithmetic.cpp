@@ -63,13 +63,17 @@ Var sub(const Var& a, const Var& b) {
 
 Var mul(const Var& a, const Var& b) {
   if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
-  const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
-    return std::vector{needs[0] ? sum_to(dy * b, a.shape()) : Var(), needs[1] ? sum_to(dy * a, b.shape()) : Var()};
-  };
   return record(
       "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
-      [vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) { return vjp(dy, a, b, needs); },
-      [vjp](const Applied& op) { return vjp(op.dy(), op.x(0), op.x(1), op.needs); });
+      [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
+        return std::vector{needs[0] ? sum_to(map_any("mul", kMul, dy, b), a.shape()) : Tensor(),
+                           needs[1] ? sum_to(map_any("mul", kMul, dy, a), b.shape()) : Tensor()};
+      },
+      [](const Applied& op) {
+        const auto& [a, b] = std::tie(op.x(0), op.x(1));
+        return std::vector{op.needs[0] ? sum_to(op.dy() * b, a.shape()) : Var(),
+                           op.needs[1] ? sum_to(op.dy() * a, b.shape()) : Var()};
+      });
 }
 
 Var div(const Var& a, const Var& b) {
