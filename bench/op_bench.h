@@ -21,9 +21,10 @@ struct Work {
 struct OpBench {
   std::string name;
   std::vector<Shape> shapes;
-  Function fused, composed;
+  Function fused, composed;  ///< without a composed form nothing is compared
   Work forward, vjp;
   std::string sizes = {};  ///< in the title; empty: the shape of the first input
+  DType dtype = DType::f32;
 };
 
 /// Forward and vjp of both, as bytes/s or FLOP/s and shares of the machine's limits; the first compares the two.

@@ -33,14 +33,20 @@ struct AttentionSizes {
   Shape q() const { return {batch, queries, heads, depth}; }
   Shape k() const { return {batch, keys, key_heads, depth}; }
 
+  /// Calls f(t, begin, end) for each query t, which sees the keys [begin, end).
+  void for_each_query(auto f) const {
+    for (std::int64_t t = 0; t < queries; ++t) {
+      const std::int64_t end = options.causal ? t + 1 + keys - queries : keys;
+      f(t, options.window > 0 ? std::max<std::int64_t>(0, end - options.window) : 0, end);
+    }
+  }
+
   /// 1 where a query sees the key, 0 elsewhere. [T_q, T_k]
   Tensor seen() const {
     Tensor mask = zeros({queries, keys}, DType::i32);
-    for (std::int64_t t = 0; t < queries; ++t) {
-      const std::int64_t end = options.causal ? t + 1 + keys - queries : keys;
-      const std::int64_t begin = options.window > 0 ? std::max<std::int64_t>(0, end - options.window) : 0;
+    for_each_query([&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       std::fill_n(mask.mutable_data<std::int32_t>() + t * keys + begin, end - begin, 1);
-    }
+    });
     return mask;
   }
 };
@@ -49,7 +55,7 @@ Var composed_attention(Vars x, const AttentionSizes& n, const Tensor& seen) {
   const std::int64_t group = n.heads / n.key_heads;
   const Var q = reshape(x[0], {n.batch, n.queries, n.key_heads, group, n.depth});
   const Var scores = einsum("btkgd,bskd->bkgts", q, x[1]) / std::sqrt(static_cast<double>(n.depth));
-  const Var weights = softmax(where(seen, scores, Var(full(Shape{}, -1e30))));
+  const Var weights = softmax(where(seen, scores, full(Shape{}, -1e30, q.dtype())));
   return reshape(einsum("bkgts,bskd->btkgd", weights, x[2]), n.q());
 }
 
@@ -76,18 +82,22 @@ std::vector<OpBench> row_benches(std::int64_t rows, std::int64_t width) {
 }
 
 /// Two products of the scores that are seen in the forward pass, five in the vjp. A single query reads its keys and
-/// values.
-OpBench attention_bench(const AttentionSizes& n) {
-  const Tensor seen = n.seen();
-  const double pairs = sum(cast(seen, DType::f64)).item() * static_cast<double>(n.batch * n.heads);
-  const double product = 2 * pairs * static_cast<double>(n.depth), keys = 8.0 * static_cast<double>(n.k().numel());
-  const bool reads = n.queries == 1;
-  return {n.name,
+/// values. Contexts whose scores take more than 128 MB are not composed.
+OpBench attention_bench(const AttentionSizes& n, DType dtype) {
+  std::int64_t pairs = 0;
+  n.for_each_query([&](std::int64_t, std::int64_t begin, std::int64_t end) { pairs += end - begin; });
+  const double product = 2.0 * static_cast<double>(pairs * n.batch * n.heads * n.depth);
+  const double keys = 2.0 * static_cast<double>(n.k().numel()) * static_cast<double>(size_of(dtype));
+  const bool reads = n.queries == 1, composes = n.heads * n.queries * n.keys <= 32 << 20;
+  const auto composed = [n, seen = composes ? n.seen() : Tensor()](Vars v) { return composed_attention(v, n, seen); };
+  return {fmt::format("{}{}", n.name, dtype == DType::bf16 ? "_bf16" : ""),
           {n.q(), n.k(), n.k()},
           [n](Vars v) { return attention(v[0], v[1], v[2], n.options); },
-          [n, seen](Vars v) { return composed_attention(v, n, seen); },
+          composes ? Function(composed) : Function(),
           {reads ? keys : 0, reads ? 0 : 2 * product},
-          {reads ? 2 * keys : 0, reads ? 0 : 5 * product}};
+          {reads ? 2 * keys : 0, reads ? 0 : 5 * product},
+          {},
+          dtype};
 }
 
 /// Taps of 3 x 3 over pictures with as many channels before and behind: one product forward and two in the vjp.
@@ -157,10 +167,13 @@ void add_op_benchmarks() {
            {"attention_full", 8, 256, 256, 6, 6, 64, {.causal = false}},
            {"attention_window", 8, 256, 256, 6, 6, 64, {.window = 64}},
            {"attention_grouped", 8, 256, 256, 6, 2, 64},
+           {"attention_long", 1, 1024, 1024, 6, 6, 64},
            {"attention_long", 1, 2048, 2048, 6, 6, 64},
+           {"attention_long", 1, 4096, 4096, 6, 6, 64},
+           {"attention_long", 1, 8192, 8192, 6, 6, 64},
            {"attention_decode", 1, 1, 4096, 12, 4, 64},
        })
-    add_benchmarks(attention_bench(sizes));
+    for (const DType dtype : {DType::f32, DType::bf16}) add_benchmarks(attention_bench(sizes, dtype));
   add_benchmarks(conv2d_bench(8, 56, 64));
   add_benchmarks(conv2d_bench(8, 28, 128));
   for (OpBench& op : experts_benches(2048, 384, 8, 2)) add_benchmarks(std::move(op));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times attention, convolution and experts of braid and of PyTorch in turn, in f32: bench/ops_beside_pytorch.py
+"""Times attention, in f32 and bf16, convolution and experts of braid and of PyTorch in turn: bench/ops_beside_pytorch.py
 
 Prints medians in milliseconds and how many times as fast braid is. Needs torch, and build/bin/bench_ops (`./dev bench` makes it).
 """
@@ -15,9 +15,9 @@ import torch
 BENCH = pathlib.Path(__file__).resolve().parents[1] / "build/bin/bench_ops"
 
 
-def attention(batch, length, heads, key_heads, depth, causal=True):
-    q = torch.randn(batch, heads, length, depth)
-    k, v = (torch.randn(batch, key_heads, length, depth) for _ in range(2))
+def attention(batch, length, heads, key_heads, depth, causal=True, dtype=torch.float32):
+    q = torch.randn(batch, heads, length, depth, dtype=dtype)
+    k, v = (torch.randn(batch, key_heads, length, depth, dtype=dtype) for _ in range(2))
     grouped = key_heads != heads
     return [q, k, v], lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
@@ -60,7 +60,9 @@ CASES = [("attention/12x64x4x32", attention(12, 64, 4, 4, 32)),
          ("attention/8x256x6x64", attention(8, 256, 6, 6, 64)),
          ("attention_full/8x256x6x64", attention(8, 256, 6, 6, 64, causal=False)),
          ("attention_grouped/8x256x6x64", attention(8, 256, 6, 2, 64)),
-         ("attention_long/1x2048x6x64", attention(1, 2048, 6, 6, 64)),
+         ("attention_bf16/8x256x6x64", attention(8, 256, 6, 6, 64, dtype=torch.bfloat16)),
+         *((f"attention_long{name}/1x{length}x6x64", attention(1, length, 6, 6, 64, dtype=dtype))
+           for name, dtype in [("", torch.float32), ("_bf16", torch.bfloat16)] for length in (1024, 2048, 4096, 8192)),
          ("conv2d/8x56x56x64", conv2d(8, 56, 64, torch.contiguous_format)),
          ("conv2d/8x56x56x64", conv2d(8, 56, 64, torch.channels_last)),
          ("conv2d/8x28x28x128", conv2d(8, 28, 128, torch.contiguous_format)),
@@ -98,10 +100,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--filter", default="", help="only cases whose names contain it")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {options.threads} threads, medians of {options.rounds} rounds")
-    for name, (inputs, function) in CASES:
+    for name, (inputs, function) in (case for case in CASES if options.filter in case[0]):
         rounds = [braid(name, options.threads) + pytorch(inputs, function) for _ in range(options.rounds)]
         ours, our_vjp, theirs, their_vjp = map(statistics.median, zip(*rounds))
         print(f"{name:<30} forward {ours:8.3f} {theirs:8.3f} {theirs / ours:5.2f}x    vjp {our_vjp:8.3f} {their_vjp:8.3f} {their_vjp / our_vjp:5.2f}x",
