@@ -82,6 +82,8 @@ void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std:
 template <class S, class T = Compute<S>>
 struct VjpBlocks {
   static constexpr std::int64_t kRowUnit = kTileRows;  // where blocks of rows may begin
+  // More rows are packed: with those of other heads between them they leave sets of the caches unused.
+  static constexpr std::int64_t kMostInPlace = 2048;
 
   const AttentionHeads<S>& in;
   T on_q, on_k;  // the scale goes with q, as in the forward pass, or with k where that gives the same scores
@@ -99,7 +101,8 @@ struct VjpBlocks {
     const std::int64_t rows = in.visible.rows(), padded = round_up(rows, kTileRows);
     const auto rows_of = [&](const S* x, T factor) -> Panel<const T> {
       if constexpr (kInPlace<S>)
-        if (factor == 1 && width == depth && padded == rows && in.visible.group == 1) return {x, in.query_stride};
+        if (factor == 1 && width == depth && padded == rows && rows <= kMostInPlace && in.visible.group == 1)
+          return {x, in.query_stride};
       T* const packed = arena.take(padded * width);
       if (!arena.counts()) pack_rows(query_rows(in, x), 0, rows, factor, packed, width);
       return {packed, width};

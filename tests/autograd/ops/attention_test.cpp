@@ -138,11 +138,11 @@ TEST(Attention, IsItsComposedFormForAllDepths) {
   }
 }
 
-// Queries, keys and dy that fill vectors and tiles are read where they lie.
+// Queries, keys and dy that fill vectors and tiles are read where they lie, but for more than 2,048 queries.
 TEST(Attention, IsItsComposedFormWhereRowsFillTiles) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     const TargetGuard guard(target);
-    for (const Sizes& n : {Sizes{1, 64, 128, 2, 2, 16}, Sizes{2, 136, 136, 3, 3, 32}})
+    for (const Sizes& n : {Sizes{1, 64, 128, 2, 2, 16}, Sizes{2, 136, 136, 3, 3, 32}, Sizes{1, 2056, 136, 2, 2, 16}})
       for (const AttentionOptions& o :
            {AttentionOptions{}, {.window = 9}, {.mask = bias({n.queries, 1}, DType::f64), .dropout = 0.3}}) {
         SCOPED_TRACE(::testing::Message()
