@@ -1,5 +1,5 @@
 // The fused ops, forward and vjp, as shares of the machine's limits: copy bandwidth for memory-bound ops, the
-// multiply-add peak for attention. Each is compared with its composed form first.
+// multiply-add peak for attention. Each that has a composed form is compared with it first.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 #include <braid/nn/experts.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

@@ -19,10 +19,13 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
     check_same_dtype(op, *inputs[0], *x);
     shape = broadcast_shapes(op, shape, x->shape());
   }
-  const auto whole = [&](const Tensor* x) { return x->is_contiguous() && x->shape() == shape; };
-  const bool direct = std::ranges::all_of(inputs, whole);
-  std::vector<Tensor> views;
-  for (const Tensor* x : direct ? inputs.first(0) : inputs) views.push_back(x->broadcast_to(shape));
+  const auto has_shape = [&](const Tensor* x) { return x->shape() == shape; };
+  std::vector<Tensor> views;  // where the shapes differ
+  if (!std::ranges::all_of(inputs, has_shape))
+    for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
+  const auto input = [&](std::size_t k) -> const Tensor& { return views.empty() ? *inputs[k] : views[k]; };
+  bool direct = true;
+  for (std::size_t k = 0; k < inputs.size(); ++k) direct = direct && input(k).is_contiguous();
 
   Tensor y(shape, out_dtype);
   std::byte* out = y.mutable_bytes();
@@ -34,11 +37,12 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
     for (std::int64_t i = begin; i < end; i += chunk) {
       const std::int64_t n = std::min(chunk, end - i);
       for (std::size_t k = 0; k < inputs.size(); ++k) {
-        if (direct || whole(inputs[k])) {
-          in[k] = inputs[k]->bytes() + i * item;
+        const Tensor& x = input(k);
+        if (direct || x.is_contiguous()) {
+          in[k] = x.bytes() + i * item;
         } else {
           std::byte* gathered = buffer.data() + k * kChunk * item;
-          detail::gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);
+          detail::gather_strided(x.bytes(), x.strides(), shape, item, i, i + n, gathered);
           in[k] = gathered;
         }
       }

@@ -15,8 +15,8 @@ struct MapKernel {
 };
 
 /// Broadcasts `inputs` against each other and runs `kernel` on blocks of the result, of dtype `out`, on all threads.
-/// Inputs of another shape or not contiguous are copied to small buffers that stay in cache. Throws ShapeError if
-/// shapes do not broadcast, DTypeError if dtypes differ, Error if an input is undefined; messages name `op`.
+/// Inputs that are not contiguous are copied to small buffers that stay in cache. Throws ShapeError if shapes do not
+/// broadcast, DTypeError if dtypes differ, Error if an input is undefined; messages name `op`.
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out, MapKernel kernel);
 
 namespace detail {

@@ -82,7 +82,7 @@ void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std:
 template <class S, class T = Compute<S>>
 struct VjpBlocks {
   static constexpr std::int64_t kRowUnit = kTileRows;  // where blocks of rows may begin
-  // More rows are packed: with those of other heads between them they leave sets of the caches unused.
+  // More rows are packed: where rows of other heads lie between them they share few sets of a cache.
   static constexpr std::int64_t kMostInPlace = 2048;
 
   const AttentionHeads<S>& in;

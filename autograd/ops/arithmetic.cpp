@@ -65,6 +65,7 @@ Var mul(const Var& a, const Var& b) {
   if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
   return record(
       "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
+      // Not dy * b: variables would take longer than small tensors.
       [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
         return std::vector{needs[0] ? sum_to(map_any("mul", kMul, dy, b), a.shape()) : Tensor(),
                            needs[1] ? sum_to(map_any("mul", kMul, dy, a), b.shape()) : Tensor()};

@@ -6,7 +6,6 @@
 #include <bit>
 #include <limits>
 #include <numeric>
-#include <ranges>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -99,16 +98,14 @@ void expect_agreement_in(DType dtype, const FusedCall& call, const Tensor& dy) {
   Rng rng(18);
   const double rounding = wide ? 0x1p-24 : 0x1p-8;
   std::vector<double> cost(got.size(), rounding);
-  const auto bound = [&](std::size_t i) { return std::clamp(8 * cost[i], always, never); };
-  const auto fits = [&](std::size_t i) { return errors[i] <= bound(i); };
-  // A small difference of large sums, as the gradient of an alpha may be, moves by next to nothing in some trials.
-  for (int trial = 0; trial < 16 && !std::ranges::all_of(std::views::iota(std::size_t{0}, got.size()), fits); ++trial) {
+  for (int trial = 0; trial < 2; ++trial) {
     std::vector<Tensor> near = inputs;
     for (const std::size_t i : in_dtype) near[i] = jittered(near[i], rounding, rng);
     const std::vector<Tensor> moved = evaluate(call.composed(), near, jittered(in_f64, rounding, rng));
     for (std::size_t i = 0; i < got.size(); ++i) cost[i] = std::max(cost[i], error(moved[i], exact[i], got[0]));
   }
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LE(errors[i], bound(i)) << name_of_result(i);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(errors[i], std::clamp(8 * cost[i], always, never)) << name_of_result(i);
 }
 
 /// A number from 0 to a bound, which is one of several: each pair holds for draws of [0, 1) below its share.
