@@ -1,5 +1,4 @@
 #pragma once
-
 namespace braid {
 
 /// While one is alive, the fused ops that this thread calls run their composed forms: the same function built from

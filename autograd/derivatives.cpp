@@ -34,7 +34,7 @@ void add_dependents(const TapeState& tape, ValueId first, bool of_earlier, std::
     const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
       return input.id && (*input.id < first ? of_earlier : depends[*input.id - first]);
     });
-    for (std::size_t i = 0; reached && i < node.outputs.size(); ++i) depends[node.first_output + i - first] = true;
+    for (std::size_t i = 0; reached && i < node.outputs; ++i) depends[node.first_output + i - first] = true;
   }
 }
 
@@ -72,9 +72,9 @@ struct Parts {
 class Backward {
  public:
   Backward(std::shared_ptr<TapeState> tape, std::span<const Var> xs, Pass pass)
-      : tape_(std::move(tape)), xs_(xs), pass_(pass), first_(tape_->num_values) {
+      : tape_(std::move(tape)), xs_(xs), pass_(pass), first_(tape_->num_values()) {
     for (const Var& x : xs) first_ = std::min(first_, TapeState::id(x));
-    depends_.resize(tape_->num_values - first_);
+    depends_.resize(tape_->num_values() - first_);
     for (const Var& x : xs) depends_[TapeState::id(x) - first_] = true;
     add_dependents(*tape_, first_, false, depends_);
     grads_.resize(depends_.size());
@@ -134,8 +134,8 @@ class Backward {
     for (const Input& input : node.inputs)
       needs.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
     if (std::ranges::find(needs, true) == needs.end()) return;
-    for (ValueId i = 0; i < node.outputs.size(); ++i) add_parts(node.first_output + i);
-    const std::span grads = std::span(grads_).subspan(node.first_output - first_, node.outputs.size());
+    for (ValueId i = 0; i < node.outputs; ++i) add_parts(node.first_output + i);
+    const std::span grads = std::span(grads_).subspan(node.first_output - first_, node.outputs);
     if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
@@ -153,7 +153,7 @@ class Backward {
     std::vector<Var> inputs, outputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(TapeState::variable(tape_, node.retained->inputs[i], node.inputs[i].id));
-    for (ValueId i = 0; i < node.outputs.size(); ++i)
+    for (ValueId i = 0; i < node.outputs; ++i)
       outputs.push_back(TapeState::variable(tape_, node.retained->outputs[i], node.first_output + i));
     std::vector<Var> dxs = node.retained->rule({inputs, outputs, dys, needs});
     std::vector<Tensor> values;
@@ -190,7 +190,7 @@ Differentiation::Differentiation(const char* op) : op_(op), tape_(current_tape()
     tape_ = std::make_shared<TapeState>();
     TapeState::start_higher_order(tape_);
   }
-  first_ = tape_->num_values;
+  first_ = tape_->num_values();
 }
 
 Differentiation::~Differentiation() {
@@ -199,7 +199,7 @@ Differentiation::~Differentiation() {
 
 Var Differentiation::variable(const Var& x) {
   check_dtype(x.value().defined() && x.dtype() != DType::i32, "{}: x must be a floating-point tensor", op_);
-  if (!x.requires_grad()) return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
+  if (!x.requires_grad()) return TapeState::leaf(tape_, x);
   const auto& tape = TapeState::of(x);
   check<Error>(tape == tape_ || tape->higher_order,
                "{}: x {} is on a tape of first order, where the gradient of the result would get lost; write `const "
@@ -226,7 +226,7 @@ std::vector<Var> Differentiation::results(std::vector<Var> ys) const {
   for (const Var& y : ys)
     check<Error>(!y.requires_grad() || TapeState::of(y) == tape_,
                  "{}: f returned a variable that is on another tape, and its gradient would get lost", op_);
-  std::vector<bool> from_outside(tape_->num_values - first_);
+  std::vector<bool> from_outside(tape_->num_values() - first_);
   if (nested_) add_dependents(*tape_, first_, true, from_outside);
   for (Var& y : ys) {
     const bool stays = y.requires_grad() && (TapeState::id(y) < first_ || from_outside[TapeState::id(y) - first_]);

@@ -115,7 +115,7 @@ Drawing draw(const Tape& tape) {
     Drawing::Op op{node.op, {}, "", 0};
     for (const detail::Input& input : node.inputs)
       op.inputs.push_back({type(input), input.id ? std::optional(makers[*input.id]) : std::nullopt});
-    for (const detail::Input& output : node.outputs) {
+    for (const detail::Input& output : std::span(state.values).subspan(node.first_output, node.outputs)) {
       op.outputs += fmt::format("{}{}", op.outputs.empty() ? "" : ", ", type(output));
       op.bytes += static_cast<double>(output.shape.numel()) * static_cast<double>(size_of(output.dtype));
       makers.push_back(drawing.ops_.size());

@@ -1,5 +1,4 @@
 #pragma once
-
 // All operations: those that give Vars are differentiable; comparisons, argmax and the like give constants.
 
 #include <braid/autograd/ops/abs.h>

@@ -18,8 +18,8 @@ Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) {
 Var Tape::watch(const Tensor& value) {
   check<Error>(value.defined(), "Tape::watch: the tensor is undefined");
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
-  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr}, {}, {}, {value}).front());
-  state_->watched.push_back({TapeState::id(v), value.shape(), value.dtype()});
+  Var v = TapeState::leaf(state_, value);
+  state_->watched.push_back(TapeState::id(v));
   return v;
 }
 
@@ -50,14 +50,14 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
                  "backward: y is on another tape; is it made of a variable that a function captured?");
   }
   state.stage = Stage::running_backward;  // and so it stays when a vjp throws
-  state.grads.assign(state.num_values, Tensor());
+  state.grads.assign(state.num_values(), Tensor());
   for (std::size_t i = 0; i < ys.size(); ++i)
     if (ys[i].requires_grad() && dys[i].defined()) detail::accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
   auto readers = sink ? state.first_readers() : std::vector<TapeState::FirstReader>();
   while (!state.nodes.empty()) {
     state.step_back();
     for (; !readers.empty() && readers.back().node == state.nodes.size(); readers.pop_back()) {
-      const auto& [id, shape, dtype] = state.watched[readers.back().watched];
+      const auto& [id, shape, dtype] = state.values[state.watched[readers.back().watched]];
       Tensor grad = std::exchange(state.grads[*id], Tensor());
       sink(readers.back().watched, grad.defined() ? std::move(grad) : zeros(shape, dtype));
     }
@@ -67,7 +67,7 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
 
 Tensor Tape::cotangent(const char* op, const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "{}: the variable is not on this tape", op);
-  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Input::id),
+  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched)),
                "{}: this {} variable is the result of an op; only watched ones have a gradient", op, watched.shape());
   check<Error>(state_->stage != Stage::recording, "{}: run backward first", op);
   check<Error>(state_->stage != Stage::handed_over, "{}: it was handed over by backward", op);
@@ -84,25 +84,32 @@ bool Tape::reaches(const Var& watched) const { return cotangent("reaches", watch
 
 std::size_t Tape::size() const { return state_->nodes.size(); }
 
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
-                        std::optional<Deferral> deferral, Rule rule) {
-  std::shared_ptr<TapeState> tape;
-  Node node{op, {}, 0, {}, std::move(vjp), deferral};
+void detail::record(const char* op, std::span<Var> outputs, List<Var> inputs, Vjp vjp, std::optional<Deferral> deferral,
+                    Rule rule) {
+  const auto first = std::ranges::find_if(inputs, &Var::requires_grad);
+  const std::shared_ptr<TapeState> tape = first != inputs.end() ? TapeState::of(*first) : nullptr;
+  std::pmr::vector<Input> kept(tape ? &tape->memory : std::pmr::get_default_resource());
+  Node node{op, std::move(kept), 0, outputs.size(), std::move(vjp), deferral};
   node.inputs.reserve(inputs.size());
   for (const Var& input : inputs) {
-    node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
-    if (!input.requires_grad()) continue;
-    check<Error>(!tape || tape == TapeState::of(input),
+    const bool varies = input.requires_grad();
+    check<Error>(!varies || tape == TapeState::of(input),
                  "{}: inputs are on different tapes, and each would lose the other's part of the gradient: pass a "
                  "captured x as an argument, or x.value(); for a gradient inside of what is differentiated, write "
                  "`const HigherOrder scope;` around both and grad()",
                  op);
-    tape = TapeState::of(input);
-    node.inputs.back().id = TapeState::id(input);
+    node.inputs.emplace_back(varies ? std::optional(TapeState::id(input)) : std::nullopt, input.shape(), input.dtype());
   }
-  if (tape || !detail::WithinVjp::active()) detail::check_finite(op, "forward", outputs, node.inputs);
-  if (!tape) return {outputs.begin(), outputs.end()};
-  return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
+  if (CheckFinite::active() && (tape || !WithinVjp::active()))
+    check_finite(op, "forward", std::vector<Tensor>(outputs.begin(), outputs.end()), node.inputs);
+  if (tape) TapeState::push(tape, std::move(node), std::move(rule), inputs, outputs);
+}
+
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
+                        std::optional<Deferral> deferral, Rule rule) {
+  std::vector<Var> results(std::make_move_iterator(outputs.begin()), std::make_move_iterator(outputs.end()));
+  detail::record(op, results, inputs, std::move(vjp), deferral, std::move(rule));
+  return results;
 }
 
 bool detail::only_computes(std::span<const Var> inputs) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,6 +78,10 @@ template <class F>
 concept OfVars = requires { &F::operator(); } &&
                  (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
+/// Records `outputs = op(inputs)` as record() below does, and makes `outputs`, constants until then, its results.
+void record(const char* op, std::span<Var> outputs, List<Var> inputs, Vjp vjp, std::optional<Deferral> deferral,
+            Rule rule);
+
 /// Whether record() would only return the results: no input is on a tape, and CheckFinite is off.
 bool only_computes(std::span<const Var> inputs);
 /// Whether an input is on a tape of higher order.
@@ -92,7 +97,7 @@ std::vector<T> cotangents(Cotangents result) {
   else if constexpr (std::is_convertible_v<Cotangents, T>)
     return {std::move(result)};
   else
-    return {result.begin(), result.end()};
+    return {std::make_move_iterator(result.begin()), std::make_move_iterator(result.end())};
 }
 
 /// What `vjp(dy, needs)` or `vjp(dy)` returns, likewise.
@@ -128,10 +133,9 @@ Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) 
   auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
     return detail::call_vjp(vjp, dys.front(), needs);
   };
-  std::vector<Tensor> outputs(1);
-  outputs.front() = std::move(output);
-  return std::move(
-      record(op, std::move(outputs), inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule)).front());
+  Var result = std::move(output);
+  detail::record(op, {&result, 1}, inputs, std::move(adapted), {}, std::move(adapted_rule));
+  return result;
 }
 
 }  // namespace braid

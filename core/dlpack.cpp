@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <utility>
 
 #include <braid/core/detail/strided.h>
 

@@ -1,6 +1,7 @@
 #include <braid/core/map.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <braid/core/detail/strided.h>
@@ -10,18 +11,20 @@ namespace braid {
 
 constexpr std::int64_t kBlock = 8192;  // elements that a thread takes at a time
 constexpr std::int64_t kChunk = 1024;  // elements of a buffer: 8 KB at most
+constexpr std::size_t kMostInputs = 8;
 
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out_dtype, MapKernel kernel) {
+  check<Error>(inputs.size() <= kMostInputs, "{}: at most {} inputs are supported but got {}", op, kMostInputs,
+               inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     check<Error>(inputs[i]->defined(), "{}: input {} is undefined", op, i);
   Shape shape = inputs[0]->shape();
   for (const Tensor* x : inputs.subspan(1)) {
     check_same_dtype(op, *inputs[0], *x);
-    shape = broadcast_shapes(op, shape, x->shape());
+    if (x->shape() != shape) shape = broadcast_shapes(op, shape, x->shape());
   }
-  const auto has_shape = [&](const Tensor* x) { return x->shape() == shape; };
   std::vector<Tensor> views;  // where the shapes differ
-  if (!std::ranges::all_of(inputs, has_shape))
+  if (!std::ranges::all_of(inputs, [&](const Tensor* x) { return x->shape() == shape; }))
     for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
   const auto input = [&](std::size_t k) -> const Tensor& { return views.empty() ? *inputs[k] : views[k]; };
   bool direct = true;
@@ -31,7 +34,7 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
   std::byte* out = y.mutable_bytes();
   const std::size_t item = size_of(inputs[0]->dtype()), out_item = size_of(out_dtype);
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<const std::byte*> in(inputs.size());
+    std::array<const std::byte*, kMostInputs> in;
     std::vector<std::byte> buffer(direct ? 0 : inputs.size() * kChunk * item);
     const std::int64_t chunk = direct ? end - begin : kChunk;
     for (std::int64_t i = begin; i < end; i += chunk) {

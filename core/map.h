@@ -16,7 +16,7 @@ struct MapKernel {
 
 /// Broadcasts `inputs` against each other and runs `kernel` on blocks of the result, of dtype `out`, on all threads.
 /// Inputs that are not contiguous are copied to small buffers that stay in cache. Throws ShapeError if shapes do not
-/// broadcast, DTypeError if dtypes differ, Error if an input is undefined; messages name `op`.
+/// broadcast, DTypeError if dtypes differ, Error for an undefined input or more than 8; messages name `op`.
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out, MapKernel kernel);
 
 namespace detail {

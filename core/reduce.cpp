@@ -4,7 +4,6 @@
 #include <functional>
 #include <numeric>
 #include <type_traits>
-#include <utility>
 
 #include <braid/core/parallel.h>
 

@@ -51,7 +51,7 @@ class Shape {
   /// This shape followed by `tail`.
   Shape concat(const Shape& tail) const;
 
-  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator==(const Shape&, const Shape&) = default;
 
  private:
   int rank_ = 0;

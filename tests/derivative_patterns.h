@@ -129,14 +129,16 @@ inline void expect_undefined_cotangents_to_be_zeros(const GradcheckFunction& f, 
   for (const Tensor& input : inputs) x.push_back(tape.watch(input));
   f(x);
   Rng rng(5);
-  for (const detail::Node& node : detail::TapeState::of(x.front())->nodes) {
-    const std::size_t outputs = node.outputs.size();
+  const detail::TapeState& state = *detail::TapeState::of(x.front());
+  for (const detail::Node& node : state.nodes) {
+    const std::size_t outputs = node.outputs;
     SCOPED_TRACE(node.op);
     for (unsigned defined = 1; defined + 1 < 1u << outputs; ++defined) {
       std::vector<Tensor> undefined(outputs), zero;
       for (std::size_t i = 0; i < outputs; ++i) {
-        if ((defined >> i & 1) != 0) undefined[i] = randn(node.outputs[i].shape, rng, DType::f64);
-        zero.push_back(undefined[i].defined() ? undefined[i].clone() : zeros(node.outputs[i].shape, DType::f64));
+        const Shape& shape = state.values[node.first_output + i].shape;
+        if ((defined >> i & 1) != 0) undefined[i] = randn(shape, rng, DType::f64);
+        zero.push_back(undefined[i].defined() ? undefined[i].clone() : zeros(shape, DType::f64));
       }
       const std::vector<Tensor> found = cotangents_of(node, undefined), expected = cotangents_of(node, zero);
       for (std::size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i]);

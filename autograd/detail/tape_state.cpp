@@ -93,35 +93,43 @@ Var TapeState::variable(const std::shared_ptr<TapeState>& self, Tensor value, st
   return v;
 }
 
-std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
-                                 std::span<const Var> inputs, std::vector<Tensor> outputs) {
+void TapeState::push(const std::shared_ptr<TapeState>& self, Node&& node, Rule&& rule, std::span<const Var> inputs,
+                     std::span<Var> outputs) {
   check<Error>(self->stage == Stage::recording,
                "{}: this tape has run backward; record on a new one, and write x.value() for an x of the old one",
                node.op);
-  node.first_output = self->num_values;
-  if (self->probe != nullptr)
-    self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);
+  node.first_output = self->num_values();
+  if (self->probe != nullptr) {
+    std::vector<Tensor> results;
+    for (Var& output : outputs) results.push_back(std::move(output.value_));
+    self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, results);
+    std::ranges::move(results, outputs.begin());
+  }
   if (self->higher_order) {
-    Retained retained{std::move(rule), {}, outputs};
+    Retained retained{std::move(rule), {}, {outputs.begin(), outputs.end()}};
     for (const Var& input : inputs) retained.inputs.push_back(input.value());
     node.retained = std::make_shared<const Retained>(std::move(retained));
   }
-  std::vector<Var> vars;
-  for (Tensor& output : outputs) {
-    node.outputs.push_back({self->num_values, output.shape(), output.dtype()});
-    vars.push_back(variable(self, std::move(output), self->num_values++));
+  for (Var& output : outputs) {
+    output.tape_ = self;
+    output.id_ = self->num_values();
+    self->values.emplace_back(output.id_, output.shape(), output.dtype());
   }
   self->nodes.push_back(std::move(node));
-  return vars;
+}
+
+Var TapeState::leaf(const std::shared_ptr<TapeState>& self, Var value) {
+  push(self, {"watch", {}, 0, 1, nullptr}, {}, {}, {&value, 1});
+  return value;
 }
 
 std::vector<TapeState::FirstReader> TapeState::first_readers() const {
-  std::vector<std::size_t> first(num_values, 0);
+  std::vector<std::size_t> first(num_values(), 0);
   for (std::size_t k = nodes.size(); k-- > 0;)
     for (const Input& input : nodes[k].inputs)
       if (input.id) first[*input.id] = k;
   std::vector<FirstReader> readers;
-  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[*watched[i].id], i});
+  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i]], i});
   std::ranges::sort(readers);
   return readers;
 }
@@ -129,9 +137,9 @@ std::vector<TapeState::FirstReader> TapeState::first_readers() const {
 void TapeState::step_back() {
   const Node node = std::move(nodes.back());
   nodes.pop_back();
-  const std::span dys = std::span(grads).subspan(node.first_output, node.outputs.size());
+  const std::span dys = std::span(grads).subspan(node.first_output, node.outputs);
   if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
-  Needs needs;
+  needs.clear();
   for (const Input& input : node.inputs) needs.push_back(input.id.has_value());
   const RecordedOp op = probe != nullptr ? description(node, nodes.size(), dys.size()) : RecordedOp();
   if (probe != nullptr) probe->propagates(op, dys);

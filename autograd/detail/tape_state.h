@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace braid::detail {
 
-/// An input or output of a recorded op, or a watched variable.
+/// An input of a recorded op, or a value on the tape.
 struct Input {
   std::optional<ValueId> id;  // nullopt: a constant
   Shape shape;
@@ -25,10 +26,10 @@ struct Retained {
 
 struct Node {
   const char* op;
-  std::vector<Input> inputs;
+  std::pmr::vector<Input> inputs;
   ValueId first_output;
-  std::vector<Input> outputs;
-  Vjp vjp;  // empty: a leaf
+  std::size_t outputs;  // their number
+  Vjp vjp;              // empty: a leaf
   std::optional<Deferral> deferral = {};
   std::shared_ptr<const Retained> retained = {};  // null: on a tape of first order
   View view = {};  // of a view of its only input: where its cotangent is added, instead of what the vjp returns
@@ -37,10 +38,12 @@ struct Node {
 enum class Stage { recording, running_backward, done, handed_over };
 
 struct TapeState {
+  std::pmr::monotonic_buffer_resource memory;  // of the nodes' inputs
   std::vector<Node> nodes;
-  std::vector<Tensor> grads;   // by ValueId, once backward has run
-  std::vector<Input> watched;  // ascending
-  ValueId num_values = 0;
+  std::vector<Input> values;     // by ValueId
+  std::vector<Tensor> grads;     // the same, once backward has run
+  std::vector<ValueId> watched;  // ascending
+  Needs needs;                   // of the op whose vjp runs
   Stage stage = Stage::recording;
   bool higher_order = false;
   Probe* probe = nullptr;
@@ -55,8 +58,13 @@ struct TapeState {
   /// The value `id` of a tape; a constant without one.
   static Var variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id);
 
-  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
-                               std::span<const Var> inputs, std::vector<Tensor> outputs);
+  ValueId num_values() const { return static_cast<ValueId>(values.size()); }
+
+  /// Adds a node, and makes its outputs, constants until then, variables of the tape.
+  static void push(const std::shared_ptr<TapeState>& self, Node&& node, Rule&& rule, std::span<const Var> inputs,
+                   std::span<Var> outputs);
+  /// A new variable without inputs.
+  static Var leaf(const std::shared_ptr<TapeState>& self, Var value);
 
   /// A watched variable, by its position, and the first node that reads it: when that is done, its gradient is final.
   struct FirstReader {

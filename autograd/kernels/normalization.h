@@ -1,5 +1,4 @@
 #pragma once
-
 #include <braid/autograd/kernels/rows.h>
 #include <braid/core/kernels/tables.h>
 

@@ -39,6 +39,10 @@ bool has_zero(const Tensor& integers) {
   return std::find(first, first + x.numel(), 0) != first + x.numel();
 }
 
+Var product(const Var& a, const Var& b) { return a * b; }
+/// Variables would take longer than small tensors.
+Tensor product(const Tensor& a, const Tensor& b) { return map_any("mul", kMul, a, b); }
+
 /// a a, whose cotangent takes half the passes of that of a b.
 Var square(const Var& x) {
   const auto vjp = [](const auto& dy, const auto& x) { return 2 * (dy * x); };
@@ -50,31 +54,27 @@ Var square(const Var& x) {
 Var add(const Var& a, const Var& b) {
   return record("add", map_any("add", kAdd, a.value(), b.value()), {a, b},
                 [a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? sum_to(dy, b) : Var()};
+                  return std::array{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? sum_to(dy, b) : Var()};
                 });
 }
 
 Var sub(const Var& a, const Var& b) {
   return record("sub", map_any("sub", kSub, a.value(), b.value()), {a, b},
                 [a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? neg(sum_to(dy, b)) : Var()};
+                  return std::array{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? neg(sum_to(dy, b)) : Var()};
                 });
 }
 
 Var mul(const Var& a, const Var& b) {
   if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
+  const auto vjp = []<class T>(const T& dy, const T& a, const T& b, const Needs& needs) {
+    return std::array{needs[0] ? sum_to(product(dy, b), a.shape()) : T(),
+                      needs[1] ? sum_to(product(dy, a), b.shape()) : T()};
+  };
   return record(
-      "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
-      // Not dy * b: variables would take longer than small tensors.
-      [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-        return std::vector{needs[0] ? sum_to(map_any("mul", kMul, dy, b), a.shape()) : Tensor(),
-                           needs[1] ? sum_to(map_any("mul", kMul, dy, a), b.shape()) : Tensor()};
-      },
-      [](const Applied& op) {
-        const auto& [a, b] = std::tie(op.x(0), op.x(1));
-        return std::vector{op.needs[0] ? sum_to(op.dy() * b, a.shape()) : Var(),
-                           op.needs[1] ? sum_to(op.dy() * a, b.shape()) : Var()};
-      });
+      "mul", product(a.value(), b.value()), {a, b},
+      [vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) { return vjp(dy, a, b, needs); },
+      [vjp](const Applied& op) { return vjp(op.dy(), op.x(0), op.x(1), op.needs); });
 }
 
 Var div(const Var& a, const Var& b) {
@@ -85,13 +85,13 @@ Var div(const Var& a, const Var& b) {
       "div", y, {a, b},
       [a = a.shape(), b = b.value(), y](const Tensor& dy, const Needs& needs) {
         auto db = [](auto dy, auto y, auto b) { return -dy * y / b; };
-        return std::vector{needs[0] ? sum_to(map("div", kDiv, dy, b), a) : Tensor(),
-                           needs[1] ? sum_to(map("div", db, dy, y, b), b.shape()) : Tensor()};
+        return std::array{needs[0] ? sum_to(map("div", kDiv, dy, b), a) : Tensor(),
+                          needs[1] ? sum_to(map("div", db, dy, y, b), b.shape()) : Tensor()};
       },
       [](const Applied& op) {
         const auto& [a, b] = std::tie(op.x(0), op.x(1));
-        return std::vector{op.needs[0] ? sum_to(op.dy() / b, a.shape()) : Var(),
-                           op.needs[1] ? sum_to(-op.dy() * op.y() / b, b.shape()) : Var()};
+        return std::array{op.needs[0] ? sum_to(op.dy() / b, a.shape()) : Var(),
+                          op.needs[1] ? sum_to(-op.dy() * op.y() / b, b.shape()) : Var()};
       });
 }
 

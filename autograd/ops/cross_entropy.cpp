@@ -115,7 +115,7 @@ Var soft_losses(const Var& logits, const Var& shares) {
                   auto vjp_logits = [](auto dy, auto p, auto s, auto sum) { return dy == 0 ? dy : dy * (sum * p - s); };
                   auto vjp_shares = [](auto dy, auto log_p) { return -dy * log_p; };
                   const Tensor rows = dy.expand_dims(-1), sums = reduce_sum(s, {-1}, true);
-                  return std::vector{
+                  return std::array{
                       needs[0] ? map("cross_entropy", vjp_logits, rows, exp(log_p).value(), s, sums) : Tensor(),
                       needs[1] ? sum_to(map("cross_entropy", vjp_shares, rows, log_p), s.shape()) : Tensor()};
                 });

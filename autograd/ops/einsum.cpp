@@ -109,8 +109,8 @@ Term product(const Term& x, const Term& y, const std::string& out) {
   const Labeled<Tensor> a = value(x), b = value(y);
   return {out,
           record("einsum", contract(a, b, out), {x.value, y.value}, [out, a, b](const Tensor& dy, const Needs& needs) {
-            return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.value.shape()) : Tensor(),
-                               needs[1] ? vjp({out, dy}, a, b.labels, b.value.shape()) : Tensor()};
+            return std::array{needs[0] ? vjp({out, dy}, b, a.labels, a.value.shape()) : Tensor(),
+                              needs[1] ? vjp({out, dy}, a, b.labels, b.value.shape()) : Tensor()};
           })};
 }
 

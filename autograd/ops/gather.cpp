@@ -32,7 +32,7 @@ Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src)
               src.shape());
   Tensor y = detail::scatter_add(x.value().clone(), axis, ids, src.value());
   return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Var& dy, const Needs& needs) {
-    return std::vector{needs[0] ? dy : Var(), needs[1] ? gather(dy, axis, ids) : Var()};
+    return std::array{needs[0] ? dy : Var(), needs[1] ? gather(dy, axis, ids) : Var()};
   });
 }
 

@@ -24,14 +24,14 @@ static Var choose(const char* op, const Var& a, const Var& b, auto better) {
       const Tensor share = map(op, vjp, scalar(1, mine.dtype()), mine.value(), other.value());
       return detail::sum_to(where(share, at.dy() * share, 0.0), mine.shape());
     };
-    return std::vector{at.needs[0] ? cotangent(at.x(0), at.x(1)) : Var(),
-                       at.needs[1] ? cotangent(at.x(1), at.x(0)) : Var()};
+    return std::array{at.needs[0] ? cotangent(at.x(0), at.x(1)) : Var(),
+                      at.needs[1] ? cotangent(at.x(1), at.x(0)) : Var()};
   };
   return record(
       op, map_any(op, pick, a.value(), b.value()), {a, b},
       [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-        return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
-                           needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
+        return std::array{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
+                          needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
       },
       rule);
 }

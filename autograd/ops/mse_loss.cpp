@@ -27,8 +27,8 @@ Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
   const Var losses = record("mse_loss", squares, {prediction, target}, [error](const Tensor& dy, const Needs& needs) {
     auto vjp = [](auto dy, auto e) { return 2 * dy * e; };
     auto vjp_target = [](auto dy, auto e) { return -2 * dy * e; };
-    return std::vector{needs[0] ? map("mse_loss", vjp, dy, error) : Tensor(),
-                       needs[1] ? map("mse_loss", vjp_target, dy, error) : Tensor()};
+    return std::array{needs[0] ? map("mse_loss", vjp, dy, error) : Tensor(),
+                      needs[1] ? map("mse_loss", vjp_target, dy, error) : Tensor()};
   });
   return detail::reduce_losses(losses, reduction);
 }

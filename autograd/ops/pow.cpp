@@ -56,8 +56,8 @@ Var pow(const Var& a, const Var& b) {
   return record(
       "pow", map("pow", forward, a.value(), b.value()), {a, b},
       [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-        return std::vector{needs[0] ? sum_to(map("pow", kBaseVjp, dy, a, b), a.shape()) : Tensor(),
-                           needs[1] ? sum_to(map("pow", kExponentVjp, dy, a, b), b.shape()) : Tensor()};
+        return std::array{needs[0] ? sum_to(map("pow", kBaseVjp, dy, a, b), a.shape()) : Tensor(),
+                          needs[1] ? sum_to(map("pow", kExponentVjp, dy, a, b), b.shape()) : Tensor()};
       },
       rule);
 }

@@ -60,7 +60,7 @@ Var softmax(const Var& x, const Axes& axes) {
       [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
         const auto mean = [&](const Var& v) { return sum(v * y, axes, true); };
         const Var mean_u = mean(u);
-        return std::vector{y * (u - mean_u), u * (dy - mean(dy)) - dy * mean_u};
+        return std::array{y * (u - mean_u), u * (dy - mean(dy)) - dy * mean_u};
       });
 }
 
@@ -70,7 +70,7 @@ Var log_softmax(const Var& x, const Axes& axes) {
       composed_log_softmax,
       [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
         const Var share = exp(y) * u;
-        return std::vector{u - sum(share, axes, true), -share * sum(dy, axes, true)};
+        return std::array{u - sum(share, axes, true), -share * sum(dy, axes, true)};
       });
 }
 

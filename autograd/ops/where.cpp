@@ -12,8 +12,8 @@ Var where(const Tensor& mask, const Var& a, const Var& b) {
   auto choose = [](auto m, auto a, auto b) { return m != 0 ? a : b; };
   return record("where", map_any("where", choose, m, a.value(), b.value()), {a, b},
                 [m, a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? detail::sum_to(where(m, dy, 0.0), a) : Var(),
-                                     needs[1] ? detail::sum_to(where(m, 0.0, dy), b) : Var()};
+                  return std::array{needs[0] ? detail::sum_to(where(m, dy, 0.0), a) : Var(),
+                                    needs[1] ? detail::sum_to(where(m, 0.0, dy), b) : Var()};
                 });
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-
 namespace braid::mhc {
 
 /// The marginal that is normalized last and therefore exact; the other one converges with the iterations.

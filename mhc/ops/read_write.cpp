@@ -51,15 +51,18 @@ std::vector<Tensor> backward(const StreamTensors& in, const Tensor& read_cotange
   return gradients;
 }
 
+/// A map with this number of axes, and streams.
+template <int kAxes>
+std::vector<Tensor> lay_out(std::span<const Var> in) {
+  return {stepped(in[0].value(), kAxes), in[1].value().contiguous()};
+}
+
 /// u = h_pre x
 constexpr braid::detail::Bilinear kRead = {
     .op = "read_streams",
     .vjp_op = "read_streams_vjp",
     .left = 1,
-    .lay_out =
-        [](std::span<const Var> in) {
-          return std::vector{stepped(in[0].value(), 1), in[1].value().contiguous()};
-        },
+    .lay_out = lay_out<1>,
     .forward = [](std::span<const Tensor> in) { return read(in[0], in[1]); },
     .vjp = [](std::span<const Tensor> in, const Tensor& du,
               const Needs& needs) { return backward({.h_pre = in[0], .x = in[1]}, du, {}, needs); },
@@ -87,10 +90,7 @@ constexpr braid::detail::Bilinear kMix = {
     .op = "mix_streams",
     .vjp_op = "mix_streams_vjp",
     .left = 1,
-    .lay_out =
-        [](std::span<const Var> in) {
-          return std::vector{stepped(in[0].value(), 2), in[1].value().contiguous()};
-        },
+    .lay_out = lay_out<2>,
     .forward = [](std::span<const Tensor> in) { return detail::write_streams(in[0], {}, in[1], {}); },
     .vjp = [](std::span<const Tensor> in, const Tensor& dy,
               const Needs& needs) { return backward({.h_res = in[0], .x = in[1]}, {}, dy, needs); },

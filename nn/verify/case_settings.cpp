@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

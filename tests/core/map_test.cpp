@@ -54,6 +54,8 @@ TEST(Map, TakesOneToManyInputsOfEitherPrecision) {
   const auto fma = [](auto a, auto b, auto c) { return a * b + c; };
   EXPECT_THAT(map("fma", fma, x, x, scalar(1)).to_vector<float>(), testing::ElementsAre(2, 17));
   EXPECT_EQ(map("sqrt", root, scalar(2, DType::f64)).item(), std::sqrt(2.0));
+  const auto total = [](auto... v) { return (v + ...); };
+  EXPECT_EQ(map("total", total, x, x, x, x, x, x, x, x).at({1}), 32);  // 9 throw
 }
 
 TEST(Map, OfAnyDtypeTakesIntegers) {

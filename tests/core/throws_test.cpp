@@ -119,6 +119,7 @@ TEST(CoreThrows, Elements) {
   throws<ShapeError>("map_blocks", [&] { blocks(kX, ones({2, 2})); });
   throws<DTypeError>("map_blocks", [&] { blocks(kX, kDouble); });
   throws<Error>("map_blocks", [&] { blocks(kX, kNone); });
+  throws<Error>("map_blocks", [&] { map_blocks("op", std::vector(9, &kX), DType::f32, kernel); });
   throws<ShapeError>("map", [&] { map("op", f, kX, ones({2, 2})); });
   throws<DTypeError>("map", [&] { map("op", f, kX, kDouble); });
   throws<DTypeError>("map", [&] { map("op", f, kInt, kInt); });

@@ -51,18 +51,18 @@ void Planting::plant(const char* op, std::span<const Var> inputs, const std::vec
 
 }  // namespace planted
 
-/// That of autograd/tape.cpp, under the name that this program compiles it with.
-std::vector<Var> plain_record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
-                              std::optional<Deferral> deferral, Rule rule);
-
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
-                        std::optional<Deferral> deferral, Rule rule) {
-  if (active != nullptr && std::ranges::any_of(inputs, &Var::requires_grad))
-    active->plant(op, inputs, outputs, vjp, rule);
-  return plain_record(op, std::move(outputs), inputs, std::move(vjp), deferral, std::move(rule));
-}
-
 namespace detail {
+
+/// That of autograd/tape.cpp, under the name that this program compiles it with.
+void plain_record(const char* op, std::span<Var> outputs, List<Var> inputs, Vjp vjp, std::optional<Deferral> deferral,
+                  Rule rule);
+
+void record(const char* op, std::span<Var> outputs, List<Var> inputs, Vjp vjp, std::optional<Deferral> deferral,
+            Rule rule) {
+  if (active != nullptr && std::ranges::any_of(inputs, &Var::requires_grad))
+    active->plant(op, inputs, {outputs.begin(), outputs.end()}, vjp, rule);
+  plain_record(op, outputs, inputs, std::move(vjp), deferral, std::move(rule));
+}
 
 /// That of autograd/detail/record_view.cpp.
 Var plain_record_view(const char* op, const Var& x, View view);
@@ -75,4 +75,12 @@ Var record_view(const char* op, const Var& x, View view) {
 }
 
 }  // namespace detail
+
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
+                        std::optional<Deferral> deferral, Rule rule) {
+  std::vector<Var> results(outputs.begin(), outputs.end());
+  detail::record(op, results, inputs, std::move(vjp), deferral, std::move(rule));
+  return results;
+}
+
 }  // namespace braid

@@ -131,7 +131,7 @@ class IsolatedOps : public Recording {
     return TapeState::of(watched.front())->nodes;
   }
   std::span<const Moving> dys_of(const Node& node) const {
-    return std::span(dys_).subspan(node.first_output, node.outputs.size());
+    return std::span(dys_).subspan(node.first_output, node.outputs);
   }
 
   const GradcheckFunction& f_;
