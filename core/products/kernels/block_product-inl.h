@@ -110,8 +110,8 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   };
   std::int64_t p = 0;
   for (; p + kSide <= depth; p += kSide) {
-    if (p % kLine == 0)  // fetches a line of each row that comes next
-      for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) hwy::Prefetch(b.from(j).data + p);
+    if (p % kLine == 0)  // a line of each row that comes next, into the second-level cache, which awaits more of them
+      for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) __builtin_prefetch(b.from(j).data + p, 0, 2);
     load_columns(d, b.data + p, b.row_step, columns);
     for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
   }
