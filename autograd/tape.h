@@ -78,7 +78,7 @@ template <class F>
 concept OfVars = requires { &F::operator(); } &&
                  (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
-/// Records `outputs = op(inputs)` as record() below does, and makes `outputs`, constants until then, its results.
+/// Records `outputs = op(inputs)` as record() above does, and makes `outputs`, constants until then, its results.
 void record(const char* op, std::span<Var> outputs, List<Var> inputs, Vjp vjp, std::optional<Deferral> deferral,
             Rule rule);
 
@@ -111,8 +111,8 @@ std::vector<T> call_vjp(const F& vjp, const T& dy, const Needs& needs) {
 
 }  // namespace detail
 
-/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector of
-/// them, or the only one:
+/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector or
+/// an array of them, or the only one:
 ///
 ///     return record("square", y, {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; },
 ///                   [](const Applied& op) { return 2 * op.dy() * op.x(); });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include <braid/core/parallel.h>
 

@@ -55,7 +55,7 @@ class Shape {
 
  private:
   int rank_ = 0;
-  std::array<std::int64_t, kMaxRank> sizes_{};
+  std::array<std::int64_t, kMaxRank> sizes_{};  // zeros from the rank on, which == compares
 };
 
 /// Elements from one position to the next of each axis of a shape.

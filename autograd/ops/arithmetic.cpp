@@ -40,7 +40,7 @@ bool has_zero(const Tensor& integers) {
 }
 
 Var product(const Var& a, const Var& b) { return a * b; }
-/// Variables would take longer than small tensors.
+/// Without variables, which take longer than small tensors do.
 Tensor product(const Tensor& a, const Tensor& b) { return map_any("mul", kMul, a, b); }
 
 /// a a, whose cotangent takes half the passes of that of a b.

@@ -51,10 +51,9 @@ std::vector<Tensor> backward(const StreamTensors& in, const Tensor& read_cotange
   return gradients;
 }
 
-/// A map with this number of axes, and streams.
-template <int kAxes>
+template <int kMapAxes>
 std::vector<Tensor> lay_out(std::span<const Var> in) {
-  return {stepped(in[0].value(), kAxes), in[1].value().contiguous()};
+  return {stepped(in[0].value(), kMapAxes), in[1].value().contiguous()};
 }
 
 /// u = h_pre x

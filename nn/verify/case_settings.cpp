@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 

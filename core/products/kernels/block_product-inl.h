@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/round_up.h>
@@ -110,7 +109,7 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   };
   std::int64_t p = 0;
   for (; p + kSide <= depth; p += kSide) {
-    if (p % kLine == 0)  // a line of each row that comes next, into the second-level cache, which awaits more of them
+    if (p % kLine == 0)  // a line of each row that comes next, into the second-level cache, which can await more
       for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) __builtin_prefetch(b.from(j).data + p, 0, 2);
     load_columns(d, b.data + p, b.row_step, columns);
     for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
