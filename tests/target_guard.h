@@ -11,10 +11,7 @@ namespace braid {
 /// for it, as without BRAID_AVX512.
 class TargetGuard {
  public:
-  explicit TargetGuard(std::int64_t target) {
-    const std::int64_t all = hwy::SupportedTargets();
-    hwy::GetChosenTarget().Update(all & -target);
-  }
+  explicit TargetGuard(std::int64_t target) { hwy::GetChosenTarget().Update(hwy::SupportedTargets() & -target); }
   ~TargetGuard() { set_instruction_set(instruction_set()); }
   TargetGuard(const TargetGuard&) = delete;
   TargetGuard& operator=(const TargetGuard&) = delete;
