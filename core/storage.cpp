@@ -30,8 +30,7 @@ std::byte* allocate_from_system(std::size_t capacity) {
   return block;
 }
 
-/// Rounds to few distinct sizes, to reuse blocks often: multiples of 64 bytes, above 512 bytes eight sizes per power of
-/// two.
+/// Rounds to few distinct sizes, to reuse blocks often: multiples of 64 bytes, from 512 on eight per power of two.
 std::size_t round_up(std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(64, std::bit_floor(std::max<std::size_t>(bytes, 1)) / 8);
   return std::max<std::size_t>(64, (bytes + step - 1) / step * step);

@@ -57,8 +57,7 @@ class Communicator {
   /// from that of rank 0, and calls the value `what`.
   void check_same(const std::string& what, const std::string& value);
 
-  /// Ends all ranks with this exit code and one line on stderr. If several ranks fail, the first failure that reaches
-  /// rank 0 counts.
+  /// Ends all ranks with this exit code and one line on stderr. If several fail, the first that reaches rank 0 counts.
   [[noreturn]] virtual void fail(const std::string& why, int code);
 
   virtual Traffic traffic() const { return {}; }  ///< the cost of the sums on this rank; all zero for a process alone

@@ -120,8 +120,7 @@ struct Connection {
   ConnectionKind kind() const { return kind_; }  ///< as configured
 
   Stream open(const Var& embedding) const;  ///< embedding [..., C]: the state before the first sublayer
-  /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error when a connection of another kind made the
-  /// stream.
+  /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error if another kind of connection made the stream.
   Stream operator()(const Stream& stream, auto&& layer) const {
     return std::visit([&](const auto& m) -> Stream { return m(stream_of(m, stream), layer); }, module);
   }

@@ -72,8 +72,7 @@ struct TransformerConfig {
   double compressed_rotary_base = 10000;               ///< rotary_base of layers with compression
   RotaryScaling compressed_rotary_scaling = {};        ///< of these layers
   std::optional<StreamsSettings> streams = {};         ///< what a released model's connections are; not read here
-  /// bf16 is the dtype of activations only; parameters, their gradients, maps of connections, statistics and losses are
-  /// f32.
+  /// bf16 is the dtype of activations; parameters, their gradients, maps of connections, statistics and losses are f32.
   DType dtype = DType::f32;
 
   DType parameters() const { return compute_dtype(dtype); }   ///< the dtype of parameters

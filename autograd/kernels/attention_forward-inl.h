@@ -1,5 +1,4 @@
-// What the forward pass of attention multiplies: blocks of floats or doubles, by vectors. Compiled once for each SIMD
-// target.
+// What the forward pass of attention multiplies: blocks of floats or doubles, by vectors. Compiled per SIMD target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_FORWARD_INL_H_

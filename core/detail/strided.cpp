@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <braid/core/kernels/elements.h>
 #include <braid/core/parallel.h>
 
 namespace braid::detail {
@@ -141,6 +142,7 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
                  const Strides& strides, const Shape& shape) {
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
+  const auto add = kernels::element_kernels().add;
   dispatch(dtype, [&]<class T>(T) {
     const T* x = reinterpret_cast<const T*>(from);
     for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
@@ -149,6 +151,8 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
         std::copy_n(x, run, row);
       else if (put == Put::write)
         for (std::int64_t i = 0; i < run; ++i) row[i * step] = x[i];
+      else if (step == 1 && dtype == DType::bf16)
+        add(reinterpret_cast<const bfloat16*>(x), reinterpret_cast<bfloat16*>(row), run);
       else if (step == 1)
         for (std::int64_t i = 0; i < run; ++i) row[i] = static_cast<T>(row[i] + x[i]);
       else

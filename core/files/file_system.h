@@ -45,8 +45,7 @@ class WithFileSystem {
   FileSystem* before_;
 };
 
-/// A file cannot be opened or read, or is not a regular file. Its contents are unknown, so that it must not be reported
-/// as damaged.
+/// A file cannot be opened or read, or is not a regular file. Its contents are unknown: do not report it as damaged.
 struct UnreadableFile : FileError {
   using FileError::FileError;
 };

@@ -16,6 +16,13 @@ void convert(const From* x, To* y, std::int64_t n) {
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(part.load(d, x + i), d, y + i); });
 }
 
+void add(const bfloat16* x, bfloat16* y, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    part.store(hn::Add(part.load(d, y + i), part.load(d, x + i)), d, y + i);
+  });
+}
+
 bool round_finite(const float* x, bfloat16* y, std::int64_t n) {
   const hn::ScalableTag<float> d;
   auto check = hn::Zero(d);  // NaN once something is not finite
@@ -88,6 +95,7 @@ ElementKernels tables() {
   return {.widen = convert<bfloat16, float>,
           .round = convert<float, bfloat16>,
           .round_finite = round_finite,
+          .add = add,
           .uniform = uniform};
 }
 

@@ -9,6 +9,7 @@ struct ElementKernels {
   void (*round)(const float* x, bfloat16* y, std::int64_t n);  ///< to nearest even
   /// round that returns whether all results are finite.
   bool (*round_finite)(const float* x, bfloat16* y, std::int64_t n);
+  void (*add)(const bfloat16* x, bfloat16* y, std::int64_t n);  ///< y += x
   /// y[i] = the upper 24 bits of the first word of Philox4x32-10 for (key, draw, first + i), times 2^-24. Has the same
   /// bits on all instruction sets.
   void (*uniform)(std::uint64_t key, std::uint64_t draw, std::uint64_t first, std::int64_t n, float* y);

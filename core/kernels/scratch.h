@@ -23,14 +23,15 @@ class Buffer {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(std::int64_t elements)
-      : stride_(round_up(elements, 32)), threads_(num_threads()), buffers_(threads_ * stride_) {}
+  /// For the first `threads` threads; others are lent buffers of their own.
+  explicit Scratch(std::int64_t elements, int threads = num_threads())
+      : stride_(round_up(elements, 32)), threads_(threads), buffers_(threads_ * stride_) {}
 
   /// Calls f(buffer) with the calling thread's buffer. f must not lend from the same Scratch.
   void lend(auto f) {
     const int thread = detail::thread_index();
     if (thread < threads_) return f(buffers_.data() + thread * stride_);
-    Buffer<T> another(stride_);  // set_num_threads has added threads since
+    Buffer<T> another(stride_);
     f(another.data());
   }
 

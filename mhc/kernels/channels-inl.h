@@ -1,5 +1,4 @@
-// Loops of kernels over rows and channels, their prefetches, and the stores of their results. Included once per SIMD
-// target.
+// Loops of kernels over rows and channels, their prefetches, and the stores of their results. Included per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_CHANNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_CHANNELS_INL_H_
@@ -94,8 +93,7 @@ void prefetch(const T* next, std::int64_t count) {
     hwy::Prefetch(reinterpret_cast<const char*>(first + line));
 }
 
-/// Prefetches the next tile, a cache line at a time, while this one is computed on, so that memory and arithmetic
-/// overlap.
+/// Prefetches the next tile, a cache line at a time, while this one is computed on: memory and arithmetic overlap.
 class Prefetcher {
  public:
   /// `count` elements of each range, one range after the other; null is left out.

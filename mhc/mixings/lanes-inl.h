@@ -1,5 +1,4 @@
-// The base of the kernels of all mixings: logits and matrices of several tokens, one token per lane. Included once per
-// SIMD target.
+// The base of the kernels of all mixings: logits and matrices of tokens, one per lane. Included once per SIMD target.
 
 #if defined(BRAID_MHC_MIXINGS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_MIXINGS_LANES_INL_H_

@@ -30,8 +30,7 @@ std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node);
 /// ShapeError or DTypeError when they do not fit.
 void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms);
 
-/// `sum += term` as TreeSum does it: for numbers, modules of one structure (gradients, for example), and pairs of
-/// these.
+/// `sum += term` as TreeSum does it: for numbers, modules of one structure (gradients, say), and pairs of these.
 inline void add_to(double& sum, double term) { sum += term; }
 template <Parametric M>
 void add_to(M& sum, const M& term) {

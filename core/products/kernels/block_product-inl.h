@@ -1,5 +1,4 @@
-// Products of small matrices in the first-level cache, register tile by register tile. Compiled once for each SIMD
-// target.
+// Products of small matrices in the first-level cache, register tile by register tile. Compiled per SIMD target.
 #if defined(BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
 #undef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
@@ -76,8 +75,7 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const B> b
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }
 
-/// c [kRows, columns] = a [kRows, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the vector
-/// length.
+/// c [kRows, columns] = a [kRows, depth] b [depth, columns] (+ c if `add`); columns fill whole vectors.
 template <class T, std::int64_t kRows = kTileRows, int kMost = kTileVectors>
 HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c,
                               bool add) {
@@ -101,7 +99,7 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   constexpr std::int64_t kLine = 64 / sizeof(B);
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  V sums[kRows], columns[kSide];
+  V sums[kRows];
   for (V& sum : sums) sum = hn::Zero(d);
   const auto add = [&](std::int64_t p, V column) HWY_ATTR {
     for (std::int64_t i = 0; i < kRows; ++i)
@@ -111,8 +109,7 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   for (; p + kSide <= depth; p += kSide) {
     if (p % kLine == 0)  // a line of each row that comes next, into the second-level cache, which can await more
       for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) __builtin_prefetch(b.from(j).data + p, 0, 2);
-    load_columns(d, b.data + p, b.row_step, columns);
-    for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
+    for_each_column(d, b.data + p, b.row_step, [&](int i, V column) HWY_ATTR { add(p + i, column); });
   }
   for (; p < depth; ++p) {
     HWY_ALIGN T column[kLanes];

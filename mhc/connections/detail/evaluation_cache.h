@@ -10,8 +10,7 @@
 namespace braid::mhc {
 
 /// Caches a function of small constant parameters until their bits change. Bits are compared, not identities, because
-/// optimizers write in place; a few dozen values cost nothing. Copies do not share it. Safe to use from several
-/// threads.
+/// optimizers write in place; a few dozen values cost nothing. Copies do not share it. Thread-safe.
 class EvaluationCache {
  public:
   EvaluationCache() = default;

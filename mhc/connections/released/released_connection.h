@@ -26,8 +26,7 @@ struct ReleasedSettings {
 };
 
 /// A hyper-connection with dynamic maps whose parameters are as checkpoints of released models hold them:
-/// `out = H_res x + H_post^T layer(H_pre x)`. deepseek_v4() and hunyuan_v4() make one. No decay belongs on base and
-/// scale.
+/// `out = H_res x + H_post^T layer(H_pre x)`. deepseek_v4() and hunyuan_v4() make one. Do not decay base and scale.
 struct ReleasedConnection : StreamConnection<ReleasedConnection> {
   CheckpointMaps maps;    ///< fn, base, scale
   std::int64_t channels;  ///< C, of each stream
