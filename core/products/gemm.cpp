@@ -13,8 +13,8 @@
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/platform/machine.h>
-#include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
+#include <braid/core/products/detail/gemm_by_tiles.h>
 #include <braid/core/products/kernels/amx.h>
 #include <braid/core/products/kernels/packed_product.h>
 
@@ -23,53 +23,25 @@ namespace {
 
 using kernels::divide_up;
 
-/// What multiplies.
+/// What multiplies the tiles of a product, one thread each.
 enum class Unit {
-  amx,      ///< AMX, on all threads: bf16, or the bf16 terms of f32
-  rounded,  ///< operands of f32 are rounded to bf16 and multiplied as such
-  onednn,   ///< oneDNN, tile by tile: f32, and bf16 as such if has_bf16_products, else widened to f32
-  packed,   ///< braid's packed product, tile by tile: f32, f64, and bf16 widened to f32
+  onednn,  ///< oneDNN: f32, and bf16 widened to f32
+  packed,  ///< braid's packed product: f32, f64, and bf16 widened to f32
 };
-
-/// Below this side length packing for AMX costs more than oneDNN's product.
-constexpr std::int64_t kLeastSideForAmx = 32;
-
-/// Whether AVX512_BF16 multiplies.
-bool uses_avx512_bf16() { return instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16(); }
-
-/// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16.
-bool has_bf16_products() {
-  return instruction_set() == InstructionSet::amx || (uses_avx512_bf16() && detail::may_use_onednn());
-}
 
 /// Whether braid's packed product is faster than oneDNN's: AVX2 multiplies a transposed factor of many rows slowly, and
 /// few rows of bf16 are not worth a widened copy of b.
 template <class T, class C>
 bool is_slow_by_onednn(const Product<T, C>& p) {
-  if (std::is_same_v<T, bfloat16> && p.m <= kernels::kFewRows && !has_bf16_products()) return true;
+  if (std::is_same_v<T, bfloat16> && p.m <= kernels::kFewRows) return true;
   return instruction_set() == InstructionSet::avx2 && p.a.transposed && p.m > 128;
 }
 
-/// The unit for the tiles of a whole product, one thread each. A tile has fewer rows, and would round otherwise if it
-/// chose for itself.
-template <class T, class C>
-Unit unit_of_tiles(const Product<T, C>& p) {
-  const bool may_use_onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn();
-  return may_use_onednn && !is_slow_by_onednn(p) ? Unit::onednn : Unit::packed;
-}
-
-/// The unit for a product on all threads.
+/// The unit for a whole product. A tile has fewer rows, and would round otherwise if it chose for itself.
 template <class T, class C>
 Unit choose_unit(const Product<T, C>& p) {
-  if (p.alpha == 1 && !BatchInvariant::active()) {
-    const bool has_amx = instruction_set() == InstructionSet::amx;
-    if (std::is_same_v<T, bfloat16> && has_amx && std::min({p.m, p.n, p.k}) >= kLeastSideForAmx) return Unit::amx;
-    if (std::is_same_v<T, float> && p.bf16_terms > 0 && p.k > 0) {
-      if (has_amx) return Unit::amx;
-      if (p.bf16_terms == 1) return Unit::rounded;
-    }
-  }
-  return unit_of_tiles(p);
+  const bool may_use_onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn();
+  return may_use_onednn && !is_slow_by_onednn(p) ? Unit::onednn : Unit::packed;
 }
 
 /// The product p of other operands, without its bf16 terms.
@@ -129,7 +101,6 @@ struct Converted {
 void multiply(Unit unit, Product<bfloat16, float> p) {
   if (p.row != nullptr) p = onto_row<bfloat16>(p);
   if (p.k == 0) return scale(p);
-  if (unit == Unit::onednn && has_bf16_products()) return detail::multiply_by_onednn(p);
   const auto widen = [](auto... args) { kernels::convert_rows(kernels::element_kernels().widen, args...); };
   const Converted<float> a(p.m, p.k, p.a, widen);
   if (unit == Unit::packed && p.m <= kernels::kFewRows) {
@@ -168,6 +139,23 @@ bool multiply_rounded(const Product<float>& p) {
   return finite;
 }
 
+/// Multiplies bf16, or floats as bf16 terms, where instructions for bf16 do so faster. Returns false, with c unchanged
+/// unless beta is 0, if they do not or an operand is not finite as bf16.
+template <class T, class C>
+bool multiply_as_bf16(const Product<T, C>& p, int threads) {
+  constexpr std::int64_t kLeastSide = 32;  // below, packing costs more than a product of f32
+  if (p.alpha != 1 || BatchInvariant::active()) return false;
+  if constexpr (std::is_same_v<T, bfloat16>)
+    return std::min({p.m, p.n, p.k}) >= kLeastSide && kernels::amx::fast_multiply() != nullptr &&
+           detail::gemm_by_tiles(p, threads);
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.bf16_terms == 0 || p.k == 0) return false;
+    if (instruction_set() == InstructionSet::amx) return detail::gemm_by_tiles(p, threads);
+    return p.bf16_terms == 1 && multiply_rounded(p);
+  }
+  return false;
+}
+
 struct Tile {
   std::int64_t rows;
   std::int64_t columns;
@@ -201,9 +189,9 @@ std::int64_t most_tiles(bool packed) {
                 : kMost;
 }
 
-/// For few rows, whose time is that of reading b: 256 or 512 KiB of b per tile, if b has at least two tiles.
+/// For few rows, whose time is that of reading b: 256 KiB to 1 MiB of b per tile, if b has at least two tiles.
 Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t kElements = 65536;
+  constexpr std::int64_t kElements = 131072;
   return {m, n * k < 2 * kElements ? n : kernels::round_up(divide_up(kElements, k), 64)};
 }
 
@@ -212,29 +200,27 @@ Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 kernels::amx::Multiply kernels::amx::fast_multiply() {
   if (BatchInvariant::active()) return nullptr;
   if (instruction_set() == InstructionSet::amx) return multiply;
-  return uses_avx512_bf16() ? multiply_by_avx512 : nullptr;
+  const bool by_avx512 = instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16();
+  return by_avx512 ? multiply_by_avx512 : nullptr;
 }
 
 const char* bf16_products() {
-  if (!has_bf16_products()) return "f32";
-  return instruction_set() == InstructionSet::amx ? "AMX" : "AVX512_BF16";
+  const auto multiply = kernels::amx::fast_multiply();
+  if (multiply == nullptr) return "f32";
+  return multiply == kernels::amx::multiply ? "AMX" : "AVX512_BF16";
 }
 
 template <class T, class C>
 void gemm_serial(const Product<T, C>& p) {
-  if (p.m > 0 && p.n > 0) multiply(unit_of_tiles(p), p);
+  if (p.m == 0 || p.n == 0) return;
+  if (std::is_same_v<T, bfloat16> && multiply_as_bf16(p, 1)) return;
+  multiply(choose_unit(p), p);
 }
 
 template <class T, class C>
 void gemm(const Product<T, C>& p) {
-  if (p.m == 0 || p.n == 0) return;
-  Unit unit = choose_unit(p);
-  if constexpr (!std::is_same_v<T, double>)
-    if (unit == Unit::amx && detail::gemm_by_amx(p)) return;
-  if constexpr (std::is_same_v<T, float>)
-    if (unit == Unit::rounded && multiply_rounded(p)) return;
-  // An operand is not finite as bf16.
-  if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles(p);
+  if (p.m == 0 || p.n == 0 || multiply_as_bf16(p, num_threads())) return;
+  const Unit unit = choose_unit(p);
   const bool packed = unit == Unit::packed;
   const Tile tile = packed && p.m <= kernels::kFewRows ? choose_tile_of_few_rows(p.m, p.n, p.k)
                                                        : choose_tile(p.m, p.n, p.k, most_tiles(packed));

@@ -6,6 +6,5 @@ namespace braid::detail {
 
 bool may_use_onednn() { return false; }
 void multiply_by_onednn(const Product<float>&) { throw MissingLibrary("gemm", "oneDNN"); }
-void multiply_by_onednn(const Product<bfloat16, float>&) { throw MissingLibrary("gemm", "oneDNN"); }
 
 }  // namespace braid::detail

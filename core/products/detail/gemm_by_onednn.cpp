@@ -11,12 +11,6 @@
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int count);
 
-// oneDNN exports this function, but none of its headers declares it.
-extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
-                                               float alpha, const braid::bfloat16* a, dnnl_dim_t lda,
-                                               const braid::bfloat16* b, dnnl_dim_t ldb, float beta, float* c,
-                                               dnnl_dim_t ldc);
-
 namespace braid::detail {
 namespace {
 
@@ -32,10 +26,6 @@ class OneOpenMpThread {
  private:
   int before_;
 };
-
-void check_status(const char* function, dnnl_status_t status) {
-  check<Error>(status == dnnl_success, "gemm: {} failed with status {}", function, int{status});
-}
 
 /// oneDNN for AVX-512 without copies walks b down its rows where b is not transposed, and a where a is. It is fast
 /// there up to about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak
@@ -64,18 +54,13 @@ void multiply_by_onednn(const Product<float>& p) {
   const OneOpenMpThread one_thread;
   const bool at_once = p.b.transposed || instruction_set() == InstructionSet::avx2;
   const std::int64_t step = at_once ? p.k : kRowsAtATime;
-  for (std::int64_t first = 0; first < p.k; first += step)
-    check_status("dnnl_sgemm",
-                 dnnl_sgemm(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n,
-                            std::min(step, p.k - first), p.alpha, p.a.from(0, first).data, p.a.stride,
-                            p.b.from(first, 0).data, p.b.stride, first == 0 ? p.beta : 1.0F, p.c.data, p.c.stride));
-}
-
-void multiply_by_onednn(const Product<bfloat16, float>& p) {
-  const OneOpenMpThread one_thread;
-  check_status("dnnl_gemm_bf16bf16f32",
-               dnnl_gemm_bf16bf16f32(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
-                                     p.a.data, p.a.stride, p.b.data, p.b.stride, p.beta, p.c.data, p.c.stride));
+  for (std::int64_t first = 0; first < p.k; first += step) {
+    const dnnl_status_t status =
+        dnnl_sgemm(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first),
+                   p.alpha, p.a.from(0, first).data, p.a.stride, p.b.from(first, 0).data, p.b.stride,
+                   first == 0 ? p.beta : 1.0F, p.c.data, p.c.stride);
+    check<Error>(status == dnnl_success, "gemm: dnnl_sgemm failed with status {}", int{status});
+  }
 }
 
 }  // namespace braid::detail

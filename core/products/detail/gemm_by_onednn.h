@@ -3,12 +3,10 @@
 
 namespace braid::detail {
 
-/// Whether this build has oneDNN, and it generates code for the instruction set in use: it keeps that of its first
-/// product.
+/// Whether this build has oneDNN, whose code is for the instruction set in use: it keeps that of its first product.
 bool may_use_onednn();
 
 /// Computes a product by oneDNN on the calling thread.
 void multiply_by_onednn(const Product<float>& product);
-void multiply_by_onednn(const Product<bfloat16, float>& product);
 
 }  // namespace braid::detail

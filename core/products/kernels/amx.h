@@ -32,8 +32,8 @@ constexpr std::int64_t packed_lines(std::int64_t lines, std::int64_t depth) {
 /// Packs rows of a left side, each rounded to bf16, in the order of bf16 elements.
 void pack_rounded(MatrixView<const float> x, std::int64_t lines, std::int64_t depth, bfloat16* to);
 
-/// c [m, n] = a b + beta * from, of packed operands. `from` may be null; its rows are from_stride apart, 0 if one row
-/// is added to all of c's. The products of terms that exceed 2^(-8 terms) of the whole are summed. The bits of an
+/// c [m, n] = a b + beta * from, of packed operands. `from` may be null or c; its rows are from_stride apart, 0 if one
+/// row is added to all of c's. The products of terms that exceed 2^(-8 terms) of the whole are summed. The bits of an
 /// element do not depend on m and n.
 struct PackedProduct {
   int terms;
@@ -43,6 +43,7 @@ struct PackedProduct {
   std::int64_t from_stride;
   float beta;
   MatrixView<float> c;
+  MatrixView<bfloat16> rounded{};                ///< what is written in place of c, rounded, unless null
   std::int64_t b_group = packed_size(terms, k);  ///< elements between groups of b, which may be deeper than k
 };
 

@@ -158,6 +158,20 @@ void round_tile(MatrixView<const float> x, std::int64_t lines, std::int64_t dept
   transpose(to, 64, to);
 }
 
+template <class T>
+BRAID_INLINE void prefetch(MatrixView<const T> x, std::int64_t first, std::int64_t p, std::int64_t lines,
+                           std::int64_t depth) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  if (x.column_step() == 1) {
+    for (std::int64_t i = first + kLines; i < std::min(lines, first + 2 * kLines); ++i)
+      for (std::int64_t j = p; j < p + kDepth; j += kLine) __builtin_prefetch(x.data + i * x.stride + j, 0, 2);
+  } else {
+    for (std::int64_t j = p + 2 * kDepth; j < std::min(depth, p + 3 * kDepth); ++j)
+      for (std::int64_t i = first; i < std::min(lines, first + 2 * kGroup); i += kLine)
+        __builtin_prefetch(x.data + j * x.stride + i, 0, 2);
+  }
+}
+
 /// Packs rows one strip after the other: 16 rows, or the 64 that share cache lines where x is transposed.
 template <int kTerms, class T>
 bool pack_lines(Side side, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
@@ -173,8 +187,10 @@ bool pack_lines(Side side, MatrixView<const T> x, std::int64_t lines, std::int64
   };
   const std::int64_t strip = x.column_step() == 1 ? kLines : 2 * kGroup;
   for (std::int64_t first = 0; first < lines; first += strip)
-    for (std::int64_t p = 0; p < depth; p += kDepth)
+    for (std::int64_t p = 0; p < depth; p += kDepth) {
+      prefetch(x, first, p, lines, depth);
       for (std::int64_t i = first; i < std::min(lines, first + strip); i += kLines) pack_at(i, p);
+    }
   return finite;
 }
 

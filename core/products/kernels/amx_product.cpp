@@ -43,22 +43,20 @@ BRAID_INLINE void multiply_groups(Halves second, std::int64_t depth, const bfloa
   }
 }
 
-/// Sums that have yet to be added to `from`, or are at an edge of c.
+/// Sums from (i, j) on that have yet to be added to `from` or rounded, or are at an edge of c.
 struct Pending {
-  std::int64_t rows = 0, columns = 0;
-  const float* from = nullptr;
-  float* c = nullptr;
+  std::int64_t i = 0, j = 0, rows = 0, columns = 0;
 };
 
 void finish(const Pending& sums, const PackedProduct& p, const float* values) {
   const __m512 beta = _mm512_set1_ps(p.beta);
-  for (std::int64_t j = 0; j < sums.columns; j += 16) {
-    const auto mask = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, sums.columns - j)) - 1);
-    for (std::int64_t i = 0; i < sums.rows; ++i) {
-      __m512 x = _mm512_load_ps(values + i * kGroup + j);
-      if (sums.from != nullptr)
-        x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, sums.from + i * p.from_stride + j), x);
-      _mm512_mask_storeu_ps(sums.c + i * p.c.stride + j, mask, x);
+  for (std::int64_t v = 0; v < sums.columns; v += 16) {
+    const auto mask = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, sums.columns - v)) - 1);
+    for (std::int64_t row = 0; row < sums.rows; ++row) {
+      const std::int64_t i = sums.i + row, j = sums.j + v;
+      __m512 x = _mm512_load_ps(values + row * kGroup + v);
+      if (p.from != nullptr) x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, p.from + i * p.from_stride + j), x);
+      store(p, i, j, mask, x);
     }
   }
 }
@@ -86,13 +84,12 @@ void multiply_terms(const PackedProduct& p) {
       multiply_groups<kTerms>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * p.b_group);
       finish(pending, p, values);  // while the tile unit is busy
       order_memory();
-      float* const c = p.c.data + i * p.c.stride + j;
-      if (p.from == nullptr && rows % kLines == 0 && columns % kLines == 0) {
-        store_tiles(second, c, p.c.stride);
+      if (p.from == nullptr && p.rounded.data == nullptr && rows % kLines == 0 && columns % kLines == 0) {
+        store_tiles(second, p.c.data + i * p.c.stride + j, p.c.stride);
         pending = {};
       } else {
         store_tiles(second, values, kGroup);
-        pending = {rows, columns, p.from == nullptr ? nullptr : p.from + i * p.from_stride + j, c};
+        pending = {i, j, rows, columns};
       }
       order_memory();
     }

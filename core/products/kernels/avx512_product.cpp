@@ -9,49 +9,45 @@ HWY_PUSH_ATTRIBUTES(BRAID_AVX512_BF16)
 namespace braid::kernels::amx {
 namespace {
 
-/// kRows rows, from a line of a group of a on, and up to kVectors * 16 columns of a group of b. Each sum is one chain.
+/// The kRows rows of c from row i on, and up to kVectors * 16 columns from column j on. Each sum is one chain.
 template <int kRows, int kVectors>
-BRAID_INLINE void multiply_rows(const PackedProduct& p, const bfloat16* a, const bfloat16* b, std::int64_t columns,
-                                const float* from, float* c) {
+BRAID_INLINE void multiply_rows(const PackedProduct& p, std::int64_t i, std::int64_t j) {
+  const bfloat16* a = p.a + i / kGroup * packed_size(1, p.k) + i % kGroup / kLines * kSize + i % kLines * kDepth;
+  const bfloat16* b = p.b + j / kGroup * p.b_group;
   __mmask16 masks[kVectors];
   __m512 sums[kRows][kVectors];
-  for (int j = 0; j < kVectors; ++j)
-    masks[j] = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, columns - 16 * j)) - 1);
-  for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kVectors; ++j)
-      sums[i][j] = from == nullptr ? _mm512_setzero_ps()
-                                   : _mm512_mul_ps(_mm512_set1_ps(p.beta),
-                                                   _mm512_maskz_loadu_ps(masks[j], from + i * p.from_stride + 16 * j));
+  for (int v = 0; v < kVectors; ++v)
+    masks[v] = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, p.n - j - 16 * v)) - 1);
+  for (int row = 0; row < kRows; ++row)
+    for (int v = 0; v < kVectors; ++v) {
+      const float* const from = p.from + (i + row) * p.from_stride + j + 16 * v;
+      sums[row][v] = p.from == nullptr ? _mm512_setzero_ps()
+                                       : _mm512_mul_ps(_mm512_set1_ps(p.beta), _mm512_maskz_loadu_ps(masks[v], from));
+    }
   for (std::int64_t depth = p.k; depth > 0; depth -= kDepth, a += 2 * kSize, b += 2 * kSize) {
     const std::int64_t words = std::min<std::int64_t>(16, (depth + 1) / 2);
     for (std::int64_t word = 0; word < words; ++word) {
-      __m512i row[kVectors];
-      for (int j = 0; j < kVectors; ++j) row[j] = _mm512_loadu_si512(b + j * kSize + word * kDepth);
-      for (int i = 0; i < kRows; ++i) {
+      __m512i columns[kVectors];
+      for (int v = 0; v < kVectors; ++v) columns[v] = _mm512_loadu_si512(b + v * kSize + word * kDepth);
+      for (int row = 0; row < kRows; ++row) {
         int pair;
-        std::memcpy(&pair, a + i * kDepth + 2 * word, sizeof pair);
+        std::memcpy(&pair, a + row * kDepth + 2 * word, sizeof pair);
         __m512i factors = _mm512_set1_epi32(pair);
         asm("" : "+v"(factors));  // Clang 16 crashes where it folds this into the product
-        for (int j = 0; j < kVectors; ++j)
-          sums[i][j] =
-              _mm512_dpbf16_ps(sums[i][j], reinterpret_cast<__m512bh>(factors), reinterpret_cast<__m512bh>(row[j]));
+        for (int v = 0; v < kVectors; ++v)
+          sums[row][v] = _mm512_dpbf16_ps(sums[row][v], reinterpret_cast<__m512bh>(factors),
+                                          reinterpret_cast<__m512bh>(columns[v]));
       }
     }
   }
-  for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kVectors; ++j) _mm512_mask_storeu_ps(c + i * p.c.stride + 16 * j, masks[j], sums[i][j]);
+  for (int row = 0; row < kRows; ++row)
+    for (int v = 0; v < kVectors; ++v) store(p, i + row, j + 16 * v, masks[v], sums[row][v]);
 }
 
-/// The kRows rows of c from row i on, and up to 32 columns from column j on.
+/// The kRows rows of c from row i on, and up to kGroup columns from column j on.
 template <int kRows>
 void multiply_strip(const PackedProduct& p, std::int64_t i, std::int64_t j) {
-  const bfloat16* const a = p.a + i / kGroup * packed_size(1, p.k) + i % kGroup / kLines * kSize + i % kLines * kDepth;
-  const bfloat16* const b = p.b + j / kGroup * p.b_group;
-  const float* const from = p.from == nullptr ? nullptr : p.from + i * p.from_stride + j;
-  float* const c = p.c.data + i * p.c.stride + j;
-  const std::int64_t columns = std::min(kGroup, p.n - j);
-  columns > 16 ? multiply_rows<kRows, 2>(p, a, b, columns, from, c)
-               : multiply_rows<kRows, 1>(p, a, b, columns, from, c);
+  p.n - j > 16 ? multiply_rows<kRows, 2>(p, i, j) : multiply_rows<kRows, 1>(p, i, j);
 }
 
 }  // namespace

@@ -114,6 +114,17 @@ TEST(BF16Product, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+TEST(BF16Product, HasTheSameBitsInABatch) {
+  Rng rng(3);
+  const Tensor a = randn({5, 40, 1300}, rng).to(DType::bf16), b = randn({5, 50, 1300}, rng).to(DType::bf16);
+  for (const int threads : {1, 2, 3}) {
+    const WithThreads some(threads);
+    const Tensor c = matrix_product(a, b.transpose());
+    for (std::int64_t i = 0; i < 5; ++i)
+      EXPECT_TRUE(identical(c[i].contiguous(), matrix_product(a[i], b[i].transpose()))) << i << ", " << threads;
+  }
+}
+
 TEST(BF16Product, PropagatesNanAndInfinity) {
   Tensor a = ones({3, 40}, DType::bf16), b = ones({40, 3}, DType::bf16);
   b.mutable_data<bfloat16>()[0] = bfloat16(std::numeric_limits<float>::quiet_NaN());

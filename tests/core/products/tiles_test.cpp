@@ -41,17 +41,24 @@ TEST(Tiles, AreMultiplied) {
           const Tensor start = randn({m, n}, rng);
           Tensor c = start.clone();
           auto left = packed(Side::left, a, transposed), right = packed(Side::right, b, transposed);
-          multiply({.terms = 1,
-                    .m = m,
-                    .n = n,
-                    .k = k,
-                    .a = left.data(),
-                    .b = right.data(),
-                    .from = adds ? c.data<float>() : nullptr,
-                    .from_stride = n,
-                    .beta = 0.5F,
-                    .c = {c.mutable_data<float>(), n},
-                    .b_group = packed_size(1, deeper)});
+          Tensor rounded = zeros({m, n}, DType::bf16);
+          PackedProduct product{.terms = 1,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .a = left.data(),
+                                .b = right.data(),
+                                .from = adds ? c.data<float>() : nullptr,
+                                .from_stride = n,
+                                .beta = 0.5F,
+                                .c = {c.mutable_data<float>(), n},
+                                .rounded = {rounded.mutable_data<bfloat16>(), n},
+                                .b_group = packed_size(1, deeper)};
+          multiply(product);
+          ASSERT_TRUE(identical(c, start));
+          product.rounded.data = nullptr;
+          multiply(product);
+          ASSERT_TRUE(identical(rounded, c.to(DType::bf16)));
           const Tensor rows = transposed ? a.transpose() : a, columns = transposed ? b.transpose() : b;
           for (std::int64_t i = 0; i < m; ++i)
             for (std::int64_t j = 0; j < n; ++j) {

@@ -1,4 +1,4 @@
-#include <braid/core/products/detail/gemm_by_amx.h>
+#include <braid/core/products/detail/gemm_by_tiles.h>
 
 #include <algorithm>
 #include <atomic>
@@ -46,11 +46,10 @@ struct Tile {
 };
 
 /// The tiles of c that are estimated to take the least time: packing a row or column of an operand costs as much as 50
-/// products of it, and the last thread to finish keeps the others waiting for a quarter of a tile. Sums do not depend
-/// on tiles.
-Tile choose_tile(int terms, std::int64_t m, std::int64_t n, std::int64_t k) {
+/// products of it, and the last thread to finish keeps the others waiting for a quarter of a tile. Sums stay the same.
+Tile choose_tile(int terms, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t threads) {
   constexpr std::int64_t kLeast = 2'000'000;  // multiplications, which take less time than a fork
-  const std::int64_t threads = m * n * k < kLeast ? 1 : num_threads();
+  if (m * n * k < kLeast) threads = 1;
   const auto cut = [](std::int64_t size, std::int64_t count) {
     return std::min(size, round_up(divide_up(size, count), kPanel));
   };
@@ -70,34 +69,34 @@ Tile choose_tile(int terms, std::int64_t m, std::int64_t n, std::int64_t k) {
   return best;
 }
 
-/// All threads pack b, then each packs the rows of its tiles and multiplies. Functions return false where an element is
-/// not finite.
+/// All threads pack b, then each packs the rows of its tiles and multiplies. False says that an element is not finite.
 template <class T, class C>
-class ByAmx {
+class ByTiles {
  public:
-  explicit ByAmx(const Product<T, C>& p)
+  ByTiles(const Product<T, C>& p, int threads)
       : terms_(std::is_same_v<T, float> ? p.bf16_terms : 1),
+        threads_(threads),
         p_(p),
         depth_(depth_of_blocks(terms_, p.k)),
-        tile_(choose_tile(terms_, p.m, p.n, p.k)),
+        tile_(choose_tile(terms_, p.m, p.n, p.k, threads)),
         panels_(divide_up(p.n, kPanel)),
         b_(panels_ * packed_lines(kPanel, p.k)),
-        a_(packed_lines(tile_.rows, depth_)) {}
+        a_(packed_lines(tile_.rows, depth_), threads) {}
 
   bool multiply() {
     if (!pack_b()) return false;
     if constexpr (std::is_same_v<T, float>)  // before anything is written to c
       if (p_.beta != 0 && !is_finite(p_.m, p_.k, p_.a)) return false;
-    kernels::Scratch<float> sums(kRounds ? tile_.rows * columns_of_sums(tile_) : 0);
-    const std::int64_t across = divide_up(p_.n, tile_.columns);
+    const bool has_sums = kRounds && (p_.k > depth_ || p_.beta != 0);
+    kernels::Scratch<float> sums(has_sums ? tile_.rows * tile_.columns : 0, threads_);
+    const std::int64_t across = divide_up(p_.n, tile_.columns), tiles = divide_up(p_.m, tile_.rows) * across;
     std::atomic<bool> finite = true;
-    parallel_for(divide_up(p_.m, tile_.rows) * across, 1, [&](std::int64_t index, std::int64_t) {
+    for_each(tiles, 1, [&](std::int64_t index) {
       const Tile at{index / across * tile_.rows, index % across * tile_.columns};
       const Tile size{std::min(tile_.rows, p_.m - at.rows), std::min(tile_.columns, p_.n - at.columns)};
-      const MatrixView<C> c = p_.c.from(at.rows, at.columns);
       a_.lend([&](bfloat16* a) {
         sums.lend([&](float* values) {
-          if (!multiply(at, size, a, c, values)) finite = false;
+          if (!multiply(at, size, a, values)) finite = false;
         });
       });
     });
@@ -107,15 +106,20 @@ class ByAmx {
  private:
   static constexpr bool kRounds = !std::is_same_v<C, float>;
 
+  /// Calls f(i) for each i in [0, n), in blocks that threads take, or in one.
+  void for_each(std::int64_t n, std::int64_t block, auto f) const {
+    parallel_for_each(n, 1, threads_ == 1 ? n : block, f);
+  }
+
   std::int64_t packed_lines(std::int64_t lines, std::int64_t depth) const {
     return divide_up(lines, amx::kGroup) * amx::packed_size(terms_, depth);
   }
 
   bool pack_b() {
-    constexpr std::int64_t kElements = 32768;
     const MatrixView<const T> columns_of_b = p_.b.transpose();
+    const std::int64_t block = std::max<std::int64_t>(1, 32768 / (kPanel * depth_));
     std::atomic<bool> finite = true;
-    parallel_for_each(panels_ * divide_up(p_.k, depth_), kPanel * depth_, kElements, [&](std::int64_t index) {
+    for_each(panels_ * divide_up(p_.k, depth_), block, [&](std::int64_t index) {
       const std::int64_t j = index % panels_ * kPanel, first = index / panels_ * depth_;
       const std::int64_t columns = std::min(kPanel, p_.n - j), depth = std::min(depth_, p_.k - first);
       const MatrixView<const T> panel = columns_of_b.from(j, first);
@@ -129,49 +133,39 @@ class ByAmx {
     return b_.data() + panels_ * packed_lines(kPanel, first) + packed_lines(j, depth);
   }
 
-  /// One block of k, of packed rows a.
-  void multiply_block(std::int64_t j, Tile size, std::int64_t first, std::int64_t depth, const bfloat16* a,
-                      MatrixView<float> c) {
-    const bool has_sums = first > 0 || p_.beta != 0;
-    amx::multiply({.terms = terms_,
-                   .m = size.rows,
-                   .n = size.columns,
-                   .k = depth,
-                   .a = a,
-                   .b = packed_b(j, first, depth),
-                   .from = has_sums            ? c.data
-                           : p_.row != nullptr ? p_.row + j
-                                               : nullptr,
-                   .from_stride = has_sums ? c.stride : 0,
-                   .beta = first == 0 && p_.beta != 0 ? p_.beta : 1.0F,
-                   .c = c});
-  }
-
-  /// Sums that are complete after one block are rounded while the cache holds them.
-  std::int64_t columns_of_sums(Tile size) const { return kRounds && p_.k <= depth_ ? kPanel : size.columns; }
-
-  /// A tile of c; `values` holds sums that are rounded.
-  bool multiply(Tile at, Tile size, bfloat16* a, MatrixView<C> c, float* values) {
-    const std::int64_t most = columns_of_sums(size);
-    for (std::int64_t j = 0; j < size.columns; j += most) {
-      const std::int64_t columns = std::min(most, size.columns - j);
-      const MatrixView<C> part = c.from(0, j);
-      MatrixView<float> sums{values, columns};
-      if constexpr (!kRounds)
-        sums = part;
-      else if (p_.beta != 0)
-        kernels::convert_rows(kernels::element_kernels().widen, size.rows, columns, part, sums);
-      for (std::int64_t first = 0; first < p_.k; first += depth_) {
-        const std::int64_t depth = std::min(depth_, p_.k - first);
-        if (j == 0 && !amx::pack(amx::Side::left, terms_, p_.a.from(at.rows, first), size.rows, depth, a)) return false;
-        multiply_block(at.columns + j, {size.rows, columns}, first, depth, a, sums);
-      }
-      if constexpr (kRounds) kernels::convert_rows(kernels::element_kernels().round, size.rows, columns, sums, part);
+  /// A tile of c; `values` holds the sums of results that are rounded.
+  bool multiply(Tile at, Tile size, bfloat16* a, float* values) {
+    const MatrixView<C> c = p_.c.from(at.rows, at.columns);
+    MatrixView<float> sums{values, size.columns};
+    if constexpr (!kRounds)
+      sums = c;
+    else if (p_.beta != 0)
+      kernels::convert_rows(kernels::element_kernels().widen, size.rows, size.columns, c, sums);
+    for (std::int64_t first = 0; first < p_.k; first += depth_) {
+      const std::int64_t depth = std::min(depth_, p_.k - first);
+      if (!amx::pack(amx::Side::left, terms_, p_.a.from(at.rows, first), size.rows, depth, a)) return false;
+      const bool has_sums = first > 0 || p_.beta != 0;
+      amx::PackedProduct block{.terms = terms_,
+                               .m = size.rows,
+                               .n = size.columns,
+                               .k = depth,
+                               .a = a,
+                               .b = packed_b(at.columns, first, depth),
+                               .from = has_sums            ? sums.data
+                                       : p_.row != nullptr ? p_.row + at.columns
+                                                           : nullptr,
+                               .from_stride = has_sums ? sums.stride : 0,
+                               .beta = first == 0 && p_.beta != 0 ? p_.beta : 1.0F,
+                               .c = sums};
+      if constexpr (kRounds)
+        if (first + depth == p_.k) block.rounded = c;
+      multiply_(block);
     }
     return true;
   }
 
-  int terms_;
+  amx::Multiply multiply_ = amx::fast_multiply();
+  int terms_, threads_;
   const Product<T, C>& p_;
   std::int64_t depth_;
   Tile tile_;
@@ -183,12 +177,12 @@ class ByAmx {
 }  // namespace
 
 template <class T, class C>
-bool gemm_by_amx(const Product<T, C>& product) {
-  return ByAmx<T, C>(product).multiply();
+bool gemm_by_tiles(const Product<T, C>& product, int threads) {
+  return ByTiles<T, C>(product, threads).multiply();
 }
 
-template bool gemm_by_amx(const Product<float>&);
-template bool gemm_by_amx(const Product<bfloat16, float>&);
-template bool gemm_by_amx(const Product<bfloat16>&);
+template bool gemm_by_tiles(const Product<float>&, int);
+template bool gemm_by_tiles(const Product<bfloat16, float>&, int);
+template bool gemm_by_tiles(const Product<bfloat16>&, int);
 
 }  // namespace braid::detail
