@@ -45,7 +45,7 @@ Tensor reduce_min(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = f
 /// The shape of the result of a reduction over `axes`. Throws ShapeError naming `op` for a missing or repeated axis.
 Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, KeepDims keep_dims);
 
-/// Sums x over the axes along which `shape` broadcasts to x's shape, the vjp of that. Throws ShapeError if it does not.
+/// The vjp of broadcasting `shape` to x's: sums x over the axes that did. Throws ShapeError if it does not broadcast.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace braid

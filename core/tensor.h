@@ -67,8 +67,7 @@ class Tensor {
   std::vector<T> to_vector() const;
   /// The only element. Throws ShapeError unless numel() is 1.
   double item() const;
-  /// The element at an index, one entry per axis; negative entries count from the end. Throws ShapeError if there is
-  /// none.
+  /// The element at an index, one entry per axis; negative ones count from the end. Throws ShapeError if there is none.
   double at(std::initializer_list<std::int64_t> index) const;
 
   // Views: they share the storage.

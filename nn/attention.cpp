@@ -26,8 +26,7 @@ Tensor alibi_slopes(int heads, DType dtype) {
 }
 
 /// Which of `entries`, padded to `padded`, and of the keys from position `first` on T queries see, the first of them at
-/// `position`: [B or 1, 1, T, keys] i32. `chosen` [B, T, entries]: the indexer's choice, or undefined for all that are
-/// closed.
+/// `position`: [B or 1, 1, T, keys] i32. `chosen` [B, T, entries]: the indexer's choice, or undefined for all closed.
 Tensor seen_by(std::int64_t queries, std::int64_t position, std::int64_t entries, std::int64_t padded,
                std::int64_t first, const Tensor& chosen, const AttentionSettings& settings) {
   const std::int64_t batch = chosen.defined() ? chosen.size(0) : 1, keys = padded + position + queries - first;

@@ -60,8 +60,7 @@ struct Compressor {
 
 /// The lightning indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
 /// `sum_h weights(x)_h relu(q_h . key)` of entries of its own. Ties are broken as by PyTorch's topk; in a
-/// BatchInvariant scope, earlier entries win. No gradient flows through the choice: its parameters get zeros, and do
-/// not decay.
+/// BatchInvariant scope, earlier entries win. The choice has no gradient: its parameters get zeros and do not decay.
 struct Indexer {
   Compressor keys;   ///< entries of its head's size
   Linear q;          ///< [heads size, rank of the attention's queries]

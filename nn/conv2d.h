@@ -5,8 +5,7 @@
 namespace braid::nn {
 
 /// Convolution of pictures, channels last unless the settings say otherwise: x [B, H, W, in] -> [B, U, V, out]. The
-/// weight is [out, in / groups, K, L]; it and the bias start from U(-b, b) with b = 1/sqrt(taps in / groups), as
-/// PyTorch's.
+/// weight is [out, in / groups, K, L]; it and the bias start as PyTorch's, from U(-b, b), b = 1/sqrt(taps in / groups).
 struct Conv2d : WeightAndBias {
   Conv2dSettings settings;
 

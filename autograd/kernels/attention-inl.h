@@ -82,9 +82,9 @@ void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::in
   for (std::int64_t i = 0; i < rows; i += kLanes)
     for (std::int64_t j = 0; j < whole_columns; j += kSide) {
       const std::int64_t first = std::min(i, rows - kLanes);  // the last vector may overlap the one before
-      for_each_column(d, from + first * stride + j, stride, [&](int c, auto column) HWY_ATTR {
-        hn::StoreU(hn::Mul(scale, column), d, to + (j + c) * kBlock + first);
-      });
+      hn::Vec<decltype(d)> columns[kSide];
+      load_columns(d, from + first * stride + j, stride, columns);
+      for (std::int64_t c = 0; c < kSide; ++c) hn::StoreU(hn::Mul(scale, columns[c]), d, to + (j + c) * kBlock + first);
     }
   for (std::int64_t j = 0; j < depth; ++j) {
     for (std::int64_t i = 0; j >= whole_columns && i < rows; ++i)

@@ -15,8 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
 /// The queries, keys and values that a task of the forward pass multiplies. Columns of keys are packed: where several
-/// blocks of queries read them once for all, else when it is their turn; values only where their rows do not fill
-/// vectors.
+/// blocks of queries read them once for all, else when it is their turn; values where rows do not fill vectors.
 template <class S, class T = Compute<S>>
 struct KeyBlocks {
   static constexpr std::int64_t kTile = kTileRows, kUnit = 1;  // rows of a tile; what it sees is rounded to kUnit keys

@@ -143,8 +143,7 @@ constexpr auto kGeluErfSecondVjp = [](auto d, auto dy, auto unclamped) HWY_ATTR 
 };
 
 /// sin(x), or with a quarter turn cos(x), in double. x = q pi / 2 + r + low with pi / 2 in three parts, whose products
-/// with q are exact up to a million; series of fdlibm's k_sin.c and k_cos.c. Beyond, which is rare, the standard
-/// library's.
+/// with q are exact up to a million; series of fdlibm's k_sin.c and k_cos.c. Beyond, rarely, the standard library's.
 template <int kQuarters, class D, class V>
 HWY_INLINE V turned(D d, V x) {
   const hn::RebindToSigned<D> di;

@@ -4,8 +4,7 @@
 namespace braid {
 
 /// `y = x weight^T + bias`, the bias added inside the product; without one, `x weight^T`. x [..., in], weight [out,
-/// in], bias [out], each of x's dtype or f32 for bf16 -> [..., out]. Throws ShapeError or DTypeError when they do not
-/// fit.
+/// in], bias [out], each of x's dtype or f32 for bf16 -> [..., out]. Throws ShapeError or DTypeError unless they fit.
 Var linear(const Var& x, const Var& weight, const Var& bias = {});
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 #include <braid/core/detail/strided.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include <braid/core/kernels/elements.h>
 #include <braid/core/parallel.h>
@@ -108,6 +109,15 @@ void transpose(const auto* view, const Layout& layout, int unit, auto* out) {
   });
 }
 
+/// y += x
+template <class T>
+void add(const T* x, T* y, std::int64_t n) {
+  if constexpr (std::is_same_v<T, bfloat16>)
+    kernels::element_kernels().add(x, y, n);
+  else
+    for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
 /// Calls f with the bytes as words of the size of an element.
 void with_words(const std::byte* view, std::byte* out, std::size_t item, auto f) {
   if (item == sizeof(std::uint16_t))
@@ -142,7 +152,6 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
                  const Strides& strides, const Shape& shape) {
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
-  const auto add = kernels::element_kernels().add;
   dispatch(dtype, [&]<class T>(T) {
     const T* x = reinterpret_cast<const T*>(from);
     for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
@@ -151,10 +160,8 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
         std::copy_n(x, run, row);
       else if (put == Put::write)
         for (std::int64_t i = 0; i < run; ++i) row[i * step] = x[i];
-      else if (step == 1 && dtype == DType::bf16)
-        add(reinterpret_cast<const bfloat16*>(x), reinterpret_cast<bfloat16*>(row), run);
       else if (step == 1)
-        for (std::int64_t i = 0; i < run; ++i) row[i] = static_cast<T>(row[i] + x[i]);
+        add(x, row, run);
       else
         for (std::int64_t i = 0; i < run; ++i) row[i * step] = static_cast<T>(row[i * step] + x[i]);
       x += run;

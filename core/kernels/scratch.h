@@ -23,21 +23,24 @@ class Buffer {
 template <class T>
 class Scratch {
  public:
-  /// For the first `threads` threads; others are lent buffers of their own.
-  explicit Scratch(std::int64_t elements, int threads = num_threads())
-      : stride_(round_up(elements, 32)), threads_(threads), buffers_(threads_ * stride_) {}
+  /// For the calling thread alone unless `parallel`.
+  explicit Scratch(std::int64_t elements, bool parallel = true)
+      : stride_(round_up(elements, 32)),
+        first_(parallel ? 0 : detail::thread_index()),
+        threads_(parallel ? num_threads() : 1),
+        buffers_(threads_ * stride_) {}
 
   /// Calls f(buffer) with the calling thread's buffer. f must not lend from the same Scratch.
   void lend(auto f) {
-    const int thread = detail::thread_index();
+    const int thread = detail::thread_index() - first_;
     if (thread < threads_) return f(buffers_.data() + thread * stride_);
-    Buffer<T> another(stride_);
+    Buffer<T> another(stride_);  // set_num_threads has added threads since
     f(another.data());
   }
 
  private:
   std::int64_t stride_;  // 64-byte aligned, also for bf16
-  int threads_;
+  int first_, threads_;
   Buffer<T> buffers_;  // [threads, stride]
 };
 

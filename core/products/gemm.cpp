@@ -139,18 +139,17 @@ bool multiply_rounded(const Product<float>& p) {
   return finite;
 }
 
-/// Multiplies bf16, or floats as bf16 terms, where instructions for bf16 do so faster. Returns false, with c unchanged
-/// unless beta is 0, if they do not or an operand is not finite as bf16.
+/// Multiplies bf16 by instructions for it, or floats as bf16 terms. Returns false, with c unchanged unless beta is 0,
+/// where it does not or a float is not finite as bf16.
 template <class T, class C>
-bool multiply_as_bf16(const Product<T, C>& p, int threads) {
-  constexpr std::int64_t kLeastSide = 32;  // below, packing costs more than a product of f32
+bool multiply_as_bf16(const Product<T, C>& p, bool parallel) {
   if (p.alpha != 1 || BatchInvariant::active()) return false;
   if constexpr (std::is_same_v<T, bfloat16>)
-    return std::min({p.m, p.n, p.k}) >= kLeastSide && kernels::amx::fast_multiply() != nullptr &&
-           detail::gemm_by_tiles(p, threads);
+    return p.m > kernels::kFewRows && std::min(p.n, p.k) >= 16 && kernels::amx::fast_multiply() != nullptr &&
+           detail::gemm_by_tiles(p, parallel);
   if constexpr (std::is_same_v<T, float>) {
     if (p.bf16_terms == 0 || p.k == 0) return false;
-    if (instruction_set() == InstructionSet::amx) return detail::gemm_by_tiles(p, threads);
+    if (instruction_set() == InstructionSet::amx) return detail::gemm_by_tiles(p, parallel);
     return p.bf16_terms == 1 && multiply_rounded(p);
   }
   return false;
@@ -195,17 +194,21 @@ Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {m, n * k < 2 * kElements ? n : kernels::round_up(divide_up(kElements, k), 64)};
 }
 
+/// What multiplies tiles of bf16 faster than f32 is multiplied; null if nothing does.
+kernels::amx::Multiply multiply_of_processor() {
+  if (instruction_set() == InstructionSet::amx) return kernels::amx::multiply;
+  const bool by_avx512 = instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16();
+  return by_avx512 ? kernels::amx::multiply_by_avx512 : nullptr;
+}
+
 }  // namespace
 
 kernels::amx::Multiply kernels::amx::fast_multiply() {
-  if (BatchInvariant::active()) return nullptr;
-  if (instruction_set() == InstructionSet::amx) return multiply;
-  const bool by_avx512 = instruction_set() == InstructionSet::avx512 && platform::has_fast_avx512_bf16();
-  return by_avx512 ? multiply_by_avx512 : nullptr;
+  return BatchInvariant::active() ? nullptr : multiply_of_processor();
 }
 
 const char* bf16_products() {
-  const auto multiply = kernels::amx::fast_multiply();
+  const auto multiply = multiply_of_processor();
   if (multiply == nullptr) return "f32";
   return multiply == kernels::amx::multiply ? "AMX" : "AVX512_BF16";
 }
@@ -213,13 +216,13 @@ const char* bf16_products() {
 template <class T, class C>
 void gemm_serial(const Product<T, C>& p) {
   if (p.m == 0 || p.n == 0) return;
-  if (std::is_same_v<T, bfloat16> && multiply_as_bf16(p, 1)) return;
+  if (std::is_same_v<T, bfloat16> && multiply_as_bf16(p, false)) return;
   multiply(choose_unit(p), p);
 }
 
 template <class T, class C>
 void gemm(const Product<T, C>& p) {
-  if (p.m == 0 || p.n == 0 || multiply_as_bf16(p, num_threads())) return;
+  if (p.m == 0 || p.n == 0 || multiply_as_bf16(p, true)) return;
   const Unit unit = choose_unit(p);
   const bool packed = unit == Unit::packed;
   const Tile tile = packed && p.m <= kernels::kFewRows ? choose_tile_of_few_rows(p.m, p.n, p.k)

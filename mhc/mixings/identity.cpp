@@ -38,8 +38,7 @@ namespace braid::mhc::mixings {
 
 HWY_EXPORT(tables);
 
-/// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
-/// them alone.
+/// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ only by what is read and written.
 extern constinit const Family identity = {
     .name = "identity",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },

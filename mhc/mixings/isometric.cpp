@@ -111,8 +111,7 @@ static Var composed(const Var& logits, const Mixing& m) {
 
 /// Rotations that keep the mean of the streams (IsoHC, named in arXiv:2609.02672): `H = E diag(1, Q) E^T`, where the
 /// first column of E is 1/sqrt(n), the others are Helmert's basis of the differences, and Q is the Cayley rotation of
-/// size n - 1. Orthogonal, rows and columns sum to 1, all to rounding; entries may be negative. Starts at the identity,
-/// to rounding.
+/// size n - 1. Orthogonal, rows and columns sum to 1, all to rounding; entries may be negative. Starts at the identity.
 extern constinit const Family isometric = {
     .name = "isometric",
     .traits =

@@ -103,8 +103,7 @@ Flat combined(Flat a, const Flat& b, const auto& f) {
   return a;
 }
 
-/// The rounding errors of each op of an evaluation, forward and backward, compared with the same op in f64 on the same
-/// inputs.
+/// The rounding errors of each op of an evaluation, forward and backward, against the same op in f64.
 class Rounding {
  public:
   /// Throws ShapeError unless the loss is a scalar, Error when it is not deterministic or its ops depend on the dtype.

@@ -3,7 +3,7 @@
 
 namespace braid::detail {
 
-/// Whether this build has oneDNN, whose code is for the instruction set in use: it keeps that of its first product.
+/// Whether this build has oneDNN and it uses the instruction set in use: it keeps that of its first product.
 bool may_use_onednn();
 
 /// Computes a product by oneDNN on the calling thread.

@@ -46,7 +46,7 @@ struct Tile {
 };
 
 /// The tiles of c that are estimated to take the least time: packing a row or column of an operand costs as much as 50
-/// products of it, and the last thread to finish keeps the others waiting for a quarter of a tile. Sums stay the same.
+/// products of it, and the last thread to finish keeps the others waiting for a quarter of a tile.
 Tile choose_tile(int terms, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t threads) {
   constexpr std::int64_t kLeast = 2'000'000;  // multiplications, which take less time than a fork
   if (m * n * k < kLeast) threads = 1;
@@ -69,26 +69,26 @@ Tile choose_tile(int terms, std::int64_t m, std::int64_t n, std::int64_t k, std:
   return best;
 }
 
-/// All threads pack b, then each packs the rows of its tiles and multiplies. False says that an element is not finite.
+/// Threads pack b, then each packs rows of a and multiplies. Functions return false where an element is not finite.
 template <class T, class C>
 class ByTiles {
  public:
-  ByTiles(const Product<T, C>& p, int threads)
+  ByTiles(const Product<T, C>& p, bool parallel)
       : terms_(std::is_same_v<T, float> ? p.bf16_terms : 1),
-        threads_(threads),
+        parallel_(parallel),
         p_(p),
         depth_(depth_of_blocks(terms_, p.k)),
-        tile_(choose_tile(terms_, p.m, p.n, p.k, threads)),
+        tile_(choose_tile(terms_, p.m, p.n, p.k, parallel ? num_threads() : 1)),
         panels_(divide_up(p.n, kPanel)),
         b_(panels_ * packed_lines(kPanel, p.k)),
-        a_(packed_lines(tile_.rows, depth_), threads) {}
+        a_(packed_lines(tile_.rows, depth_), parallel) {}
 
   bool multiply() {
     if (!pack_b()) return false;
     if constexpr (std::is_same_v<T, float>)  // before anything is written to c
       if (p_.beta != 0 && !is_finite(p_.m, p_.k, p_.a)) return false;
     const bool has_sums = kRounds && (p_.k > depth_ || p_.beta != 0);
-    kernels::Scratch<float> sums(has_sums ? tile_.rows * tile_.columns : 0, threads_);
+    kernels::Scratch<float> sums(has_sums ? tile_.rows * tile_.columns : 0, parallel_);
     const std::int64_t across = divide_up(p_.n, tile_.columns), tiles = divide_up(p_.m, tile_.rows) * across;
     std::atomic<bool> finite = true;
     for_each(tiles, 1, [&](std::int64_t index) {
@@ -106,10 +106,8 @@ class ByTiles {
  private:
   static constexpr bool kRounds = !std::is_same_v<C, float>;
 
-  /// Calls f(i) for each i in [0, n), in blocks that threads take, or in one.
-  void for_each(std::int64_t n, std::int64_t block, auto f) const {
-    parallel_for_each(n, 1, threads_ == 1 ? n : block, f);
-  }
+  /// Calls f(i) for each i in [0, n), in blocks on all threads or in one on this.
+  void for_each(std::int64_t n, std::int64_t block, auto f) const { parallel_for_each(n, 1, parallel_ ? block : n, f); }
 
   std::int64_t packed_lines(std::int64_t lines, std::int64_t depth) const {
     return divide_up(lines, amx::kGroup) * amx::packed_size(terms_, depth);
@@ -165,7 +163,8 @@ class ByTiles {
   }
 
   amx::Multiply multiply_ = amx::fast_multiply();
-  int terms_, threads_;
+  int terms_;
+  bool parallel_;
   const Product<T, C>& p_;
   std::int64_t depth_;
   Tile tile_;
@@ -177,12 +176,12 @@ class ByTiles {
 }  // namespace
 
 template <class T, class C>
-bool gemm_by_tiles(const Product<T, C>& product, int threads) {
-  return ByTiles<T, C>(product, threads).multiply();
+bool gemm_by_tiles(const Product<T, C>& product, bool parallel) {
+  return ByTiles<T, C>(product, parallel).multiply();
 }
 
-template bool gemm_by_tiles(const Product<float>&, int);
-template bool gemm_by_tiles(const Product<bfloat16, float>&, int);
-template bool gemm_by_tiles(const Product<bfloat16>&, int);
+template bool gemm_by_tiles(const Product<float>&, bool);
+template bool gemm_by_tiles(const Product<bfloat16, float>&, bool);
+template bool gemm_by_tiles(const Product<bfloat16>&, bool);
 
 }  // namespace braid::detail

@@ -1,5 +1,5 @@
 #pragma once
-// Compiler support for AMX, which Highway 1.0 does not have.
+// Compiler support for AMX, which Highway 1.0 does not have, and the store of its kernels.
 #include <cstdint>
 
 #include <hwy/base.h>

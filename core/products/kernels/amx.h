@@ -43,7 +43,7 @@ struct PackedProduct {
   std::int64_t from_stride;
   float beta;
   MatrixView<float> c;
-  MatrixView<bfloat16> rounded{};                ///< what is written in place of c, rounded, unless null
+  MatrixView<bfloat16> rounded{};                ///< if not null, takes the sums, rounded, in place of c
   std::int64_t b_group = packed_size(terms, k);  ///< elements between groups of b, which may be deeper than k
 };
 

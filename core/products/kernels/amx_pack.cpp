@@ -158,6 +158,7 @@ void round_tile(MatrixView<const float> x, std::int64_t lines, std::int64_t dept
   transpose(to, 64, to);
 }
 
+/// Fetches what comes next into the second-level cache: the next strip of rows, or the columns two tiles on.
 template <class T>
 BRAID_INLINE void prefetch(MatrixView<const T> x, std::int64_t first, std::int64_t p, std::int64_t lines,
                            std::int64_t depth) {

@@ -9,39 +9,46 @@ HWY_PUSH_ATTRIBUTES(BRAID_AVX512_BF16)
 namespace braid::kernels::amx {
 namespace {
 
+/// beta times up to 16 elements of a row of `from`, from (i, j) on; 0 if it is null.
+BRAID_INLINE __m512 load(const PackedProduct& p, std::int64_t i, std::int64_t j, __mmask16 mask) {
+  if (p.from == nullptr) return _mm512_setzero_ps();
+  return _mm512_mul_ps(_mm512_set1_ps(p.beta), _mm512_maskz_loadu_ps(mask, p.from + i * p.from_stride + j));
+}
+
 /// The kRows rows of c from row i on, and up to kVectors * 16 columns from column j on. Each sum is one chain.
 template <int kRows, int kVectors>
 BRAID_INLINE void multiply_rows(const PackedProduct& p, std::int64_t i, std::int64_t j) {
   const bfloat16* a = p.a + i / kGroup * packed_size(1, p.k) + i % kGroup / kLines * kSize + i % kLines * kDepth;
   const bfloat16* b = p.b + j / kGroup * p.b_group;
   __mmask16 masks[kVectors];
-  __m512 sums[kRows][kVectors];
+  __m512 sums[kRows * kVectors];
   for (int v = 0; v < kVectors; ++v)
     masks[v] = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, p.n - j - 16 * v)) - 1);
-  for (int row = 0; row < kRows; ++row)
-    for (int v = 0; v < kVectors; ++v) {
-      const float* const from = p.from + (i + row) * p.from_stride + j + 16 * v;
-      sums[row][v] = p.from == nullptr ? _mm512_setzero_ps()
-                                       : _mm512_mul_ps(_mm512_set1_ps(p.beta), _mm512_maskz_loadu_ps(masks[v], from));
-    }
+  HWY_UNROLL(16)
+  for (int s = 0; s < kRows * kVectors; ++s)
+    sums[s] = load(p, i + s / kVectors, j + s % kVectors * 16, masks[s % kVectors]);
   for (std::int64_t depth = p.k; depth > 0; depth -= kDepth, a += 2 * kSize, b += 2 * kSize) {
     const std::int64_t words = std::min<std::int64_t>(16, (depth + 1) / 2);
     for (std::int64_t word = 0; word < words; ++word) {
       __m512i columns[kVectors];
       for (int v = 0; v < kVectors; ++v) columns[v] = _mm512_loadu_si512(b + v * kSize + word * kDepth);
+      HWY_UNROLL(8)
       for (int row = 0; row < kRows; ++row) {
         int pair;
         std::memcpy(&pair, a + row * kDepth + 2 * word, sizeof pair);
         __m512i factors = _mm512_set1_epi32(pair);
         asm("" : "+v"(factors));  // Clang 16 crashes where it folds this into the product
-        for (int v = 0; v < kVectors; ++v)
-          sums[row][v] = _mm512_dpbf16_ps(sums[row][v], reinterpret_cast<__m512bh>(factors),
-                                          reinterpret_cast<__m512bh>(columns[v]));
+        HWY_UNROLL(2)
+        for (int v = 0; v < kVectors; ++v) {
+          __m512& sum = sums[row * kVectors + v];
+          sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(factors), reinterpret_cast<__m512bh>(columns[v]));
+        }
       }
     }
   }
-  for (int row = 0; row < kRows; ++row)
-    for (int v = 0; v < kVectors; ++v) store(p, i + row, j + 16 * v, masks[v], sums[row][v]);
+  HWY_UNROLL(16)
+  for (int s = 0; s < kRows * kVectors; ++s)
+    store(p, i + s / kVectors, j + s % kVectors * 16, masks[s % kVectors], sums[s]);
 }
 
 /// The kRows rows of c from row i on, and up to kGroup columns from column j on.

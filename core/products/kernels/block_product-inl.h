@@ -7,6 +7,7 @@
 #endif
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <hwy/highway.h>
@@ -99,17 +100,24 @@ HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<cons
   constexpr std::int64_t kLine = 64 / sizeof(B);
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  V sums[kRows];
+  V sums[kRows], columns[kSide];
   for (V& sum : sums) sum = hn::Zero(d);
   const auto add = [&](std::int64_t p, V column) HWY_ATTR {
     for (std::int64_t i = 0; i < kRows; ++i)
       sums[i] = hn::MulAdd(hn::Set(d, a.data[i * a.row_step + p * a.column_step]), column, sums[i]);
   };
+  // Rows a multiple of 4 KiB apart drive each other's lines out of the first-level cache, unless they are copied first.
+  const bool copies = kSide < kLine && b.row_step * sizeof(B) % 4096 == 0 && depth % kLine == 0;
+  const std::int64_t step = copies ? kLine : b.row_step;
+  HWY_ALIGN B lines[kLanes][kLine];
   std::int64_t p = 0;
   for (; p + kSide <= depth; p += kSide) {
     if (p % kLine == 0)  // a line of each row that comes next, into the second-level cache, which can await more
       for (std::int64_t j = kLanes; j < 2 * kLanes; ++j) __builtin_prefetch(b.from(j).data + p, 0, 2);
-    for_each_column(d, b.data + p, b.row_step, [&](int i, V column) HWY_ATTR { add(p + i, column); });
+    if (copies && p % kLine == 0)
+      for (std::int64_t j = 0; j < kLanes; ++j) std::memcpy(lines[j], b.from(j).data + p, 64);
+    load_columns(d, copies ? lines[0] + p % kLine : b.data + p, step, columns);
+    for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
   }
   for (; p < depth; ++p) {
     HWY_ALIGN T column[kLanes];

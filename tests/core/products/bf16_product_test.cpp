@@ -86,6 +86,9 @@ TEST(BF16Product, AddsToC) {
 }
 
 TEST(BF16Product, AddsARowToEachRow) {
+  const auto [left, right] = Operands(70, 50, 1300, false, true);
+  const Tensor one = ones({50});
+  expect_product(product_plus_row(left, right, one), left, right, one.broadcast_to({70, 50}));
   const auto [a, b] = Operands(130, 170, 90, false, true);
   Rng rng(3);
   const Tensor row = randn({170}, rng);
