@@ -30,8 +30,7 @@ class Tensor {
   /// Elements are uninitialized.
   Tensor(const Shape& shape, DType dtype);
 
-  /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major. Throws ShapeError unless the shape has as
-  /// many elements.
+  /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major. Throws ShapeError unless they fill shape.
   template <class T>
   static Tensor of(const Shape& shape, List<T> values);
 
