@@ -11,8 +11,8 @@ template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 
 /// Computes a product on all threads. One thread sums each element of c over all of k, and the tiles of c depend on the
-/// shape alone where they matter, so that the bits do not depend on the number of threads. The bf16 terms of f32 are multiplied
-/// as bf16.
+/// shape alone where they matter, so that the bits do not depend on the number of threads. The bf16 terms
+/// of f32 are multiplied as bf16.
 template <class T, class C = T>
 void gemm(const Product<T, C>& product);
 
