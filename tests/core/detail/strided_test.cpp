@@ -1,12 +1,15 @@
 #include <braid/core/detail/strided.h>
 
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <braid/core/detail/indexing.h>
+#include <braid/core/random.h>
 #include <braid/core/tensor.h>
 #include <tests/support.h>
+#include <tests/target_guard.h>
 
 namespace braid::strided_test {
 namespace {
@@ -77,6 +80,35 @@ TEST(Strided, CopiesMoreThanABlockTheSameOnAnyNumberOfThreads) {
   for (const int threads : {2, 3}) {
     const WithThreads with_threads(threads);
     EXPECT_TRUE(identical(t.clone(), one));
+  }
+}
+
+TEST(Strided, AddsIntoViewsOfBF16AsItsSumsRoundOnEverySimdTarget) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const TargetGuard guard(target);
+    for (const std::int64_t width : {1, 7, 16, 33, 300})
+      for (const std::int64_t step : {1, 2}) {
+        Rng rng(static_cast<std::uint64_t>(width));
+        Tensor sums = randn({3, step * width + 5}, rng).to(DType::bf16);
+        Tensor terms = randn({3, width}, rng).to(DType::bf16);
+        // Overflow, a half-way case, a cancelled and a negative zero, and a result below 2^-126.
+        const std::vector<std::pair<float, float>> special{
+            {0x1.fep127F, 0x1p120F}, {1, 0x1p-8F}, {1, -1}, {-0.0F, -0.0F}, {0x1p-126F, -0x1.8p-127F}};
+        for (std::size_t i = 0; i < special.size() && static_cast<std::int64_t>(i) < width; ++i) {
+          const auto at = static_cast<std::int64_t>(i);
+          sums.mutable_data<bfloat16>()[2 + step * at] = bfloat16(special[i].first);
+          terms.mutable_data<bfloat16>()[at] = bfloat16(special[i].second);
+        }
+        Tensor expected = sums.clone(), got = sums.clone();
+        for (std::int64_t row = 0; row < 3; ++row)
+          for (std::int64_t i = 0; i < width; ++i) {
+            bfloat16& sum = expected.mutable_data<bfloat16>()[row * sums.size(1) + 2 + step * i];
+            sum = bfloat16(sum + terms.data<bfloat16>()[row * width + i]);
+          }
+        detail::add_to_view(
+            got, [&](const Tensor& x) { return x.slice(1, 2, 2 + step * width, step); }, terms);
+        EXPECT_TRUE(identical(got, expected)) << hwy::TargetName(target) << ", " << width << ", " << step;
+      }
   }
 }
 
