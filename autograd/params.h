@@ -71,8 +71,8 @@ struct Field {
                 "params(auto&& visit)`, or a std::vector, std::array or std::optional of these");
 };
 
-/// Calls f(name, child) for each field of a module and each element of a vector or array. A value in an optional has
-/// none.
+/// Calls f(name, child) for each field of a module and each element of a vector or array. The value of an optional has
+/// no name.
 template <class P, class F>
 void for_each_child(P& node, F&& f) {
   if constexpr (Module<P>) {

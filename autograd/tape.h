@@ -33,8 +33,8 @@ class Tape {
   Var watch(const Tensor& value);
 
   /// Propagates the cotangent of `y`, of its shape (ones for a scalar), to everything watched. Runs each vjp once, last
-  /// first, freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or for
-  /// another tape's y.
+  /// first, freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or for y of
+  /// another tape.
   void backward(const Var& y, Tensor dy = {});
   /// The same for a scalar y; passes each gradient to `sink` as soon as it is final, while vjps of earlier ops are
   /// still to run. gradient() then has none. Of those final together, that of the last watched variable comes first.

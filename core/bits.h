@@ -16,10 +16,10 @@ enum class Bits {
 std::string_view name(Bits bits);
 
 /// Chooses the bits of ops on this thread, and of the blocks of its parallel_for, while it is alive. Only products
-/// differ: `portable` multiplies with braid's packed product of f32 alone, so that BatchInvariant
-/// holds too. All other ops have the same bits under those instruction sets anyway. Functions of the C library (`pow`,
-/// `sin`, `cos`) may differ in the last bit between its versions.
-/// Throws Error for `portable` where instruction_set() is `baseline` on x86-64, which has no fused multiply-add.
+/// differ: `portable` multiplies with braid's packed product alone, so that BatchInvariant holds too. All other ops
+/// have the same bits under those instruction sets anyway. Functions of the C library (`pow`, `sin`, `cos`) may differ
+/// in the last bit between its versions. Throws Error for `portable` where instruction_set() is `baseline` on x86-64,
+/// which has no fused multiply-add.
 class BitsScope {
  public:
   explicit BitsScope(Bits bits);  ///< chooses `bits`

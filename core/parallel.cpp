@@ -72,7 +72,7 @@ int default_num_threads() {
   return count;
 }
 
-/// The blocks that a thread takes before it helps others, the same in every job of that size, for its caches' sake.
+/// The blocks that a thread takes before it helps others, the same in every job of that size: it may cache their data.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next{0};
   std::int64_t end = 0;

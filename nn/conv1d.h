@@ -6,8 +6,8 @@ namespace braid::nn {
 
 /// Convolution along a sequence, channels last unless the settings say otherwise: x [B, T, in] -> [B, U, out];
 /// `{.groups = in, .causal = true}` is the short causal filter per channel in front of linear attention and state space
-/// layers. The weight is [out, in / groups, K]; it and the bias start as PyTorch's, from U(-b, b), b = 1/sqrt(K in /
-/// groups).
+/// layers. The weight is [out, in / groups, K]; it and the bias start from U(-b, b) with b = 1/sqrt(K in / groups), as
+/// PyTorch's.
 struct Conv1d : WeightAndBias {
   Conv1dSettings settings;
 

@@ -9,8 +9,8 @@
 
 namespace braid::detail {
 
-/// The enumerator whose value is the position of `name` in `names`. Throws ValueError that starts with `what` if
-/// absent.
+/// The enumerator whose value is the position of `name` in `names`. Throws ValueError that starts with `what` if it is
+/// not there.
 template <class Enum, std::size_t N>
 Enum enum_named(std::string_view what, const std::array<std::string_view, N>& names, std::string_view name) {
   const auto found = std::ranges::find(names, name);

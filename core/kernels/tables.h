@@ -23,7 +23,7 @@ struct Tables {
       return *bf16;
   }
 
-  /// Calls `f(kernels)` with the kernels of a dtype. Throws DTypeError naming `op` for i32, or bf16 without any.
+  /// Calls `f(kernels)` with the kernels of a dtype. Throws DTypeError naming `op` where there are none.
   auto dispatch(const char* op, DType dtype, auto&& f) const {
     if (dtype == DType::bf16 && bf16) return f(*bf16);
     return dispatch_float(op, dtype, [&]<class T>(T) { return f(of<T>()); });

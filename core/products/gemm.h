@@ -3,16 +3,16 @@
 
 namespace braid {
 
-/// Computes a product on the calling thread. bf16_products() multiply bf16 with alpha = 1, more than 8 rows and n and k
-/// of at least 16; their bits depend on k alone. On x86-64, oneDNN multiplies f32, and other bf16, which is widened.
-/// Braid's own packed product multiplies f64, and the rest too if a BatchInvariant scope is active, set_instruction_set
-/// excludes oneDNN, a is transposed and has more than 128 rows on AVX2, or bf16 would be widened for up to 8 rows.
+/// Computes a product on the calling thread. What bf16_products() names multiplies bf16 with alpha = 1, more than 8
+/// rows, and n and k of at least 16; its bits depend on k alone. On x86-64, oneDNN multiplies f32, and other bf16,
+/// widened. Braid's own packed product multiplies f64, and the rest too if a BatchInvariant scope is active,
+/// set_instruction_set excludes oneDNN, a is transposed and has more than 128 rows on AVX2, or bf16 has up to 8 rows.
 template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 
 /// Computes a product on all threads. One thread sums each element of c over all of k, and the tiles of c depend on the
-/// shape alone where they matter, so that the bits do not depend on the number of threads. The bf16 terms
-/// of f32 are multiplied as bf16.
+/// shape alone where they matter, so that the bits do not depend on the number of threads.
+/// The bf16 terms of f32 are multiplied as bf16.
 template <class T, class C = T>
 void gemm(const Product<T, C>& product);
 

@@ -136,7 +136,7 @@ void read(const GatedRead& in, double eps, GatedSaved& saved, Tensor& u_out, Ten
   });
 }
 
-/// Of one token, with q = share du: dnormed_i = q g_i, and in place of the gates' logits, q normed_i g_i (1 - g_i).
+/// Of one token, q = share du: dnormed_i = q g_i; gates become their logits' cotangents q normed_i g_i (1 - g_i).
 template <class T>
 void gated_sum_vjp(std::int64_t n, std::int64_t channels, T share, const T* du, const T* normed, T* gates, T* dnormed) {
   const hn::ScalableTag<T> d;

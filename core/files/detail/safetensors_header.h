@@ -25,7 +25,7 @@ struct SafetensorsHeader {
 /// with a message that starts with `where`.
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text, std::uint64_t data_bytes);
 
-/// The JSON text of a header, padded with spaces to a multiple of 8 bytes. Throws ValueError unless text is UTF-8.
+/// The JSON text of a header, padded with spaces to a multiple of 8 bytes. Throws ValueError unless texts are UTF-8.
 std::string format_safetensors_header(const SafetensorsHeader& header);
 
 }  // namespace braid::detail

@@ -22,7 +22,7 @@ struct CheckpointMaps {
   }
 };
 
-/// The rows of fn [2 n + n^2, n C] or base [2 n + n^2] with the comb block transposed, as H_res has it.
+/// The rows of fn [2 n + n^2, n C] or base [2 n + n^2] with the comb block transposed, and back.
 Var comb_transposed(const Var& rows, std::int64_t n);
 
 }  // namespace braid::mhc
