@@ -121,16 +121,16 @@ function(braid_compile_quickly target optimization)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   if(ARG_HEADERS)
     braid_precompile(${target} PRIVATE ${ARG_HEADERS})
-  elseif(ARG_HEADERS_OF)
+  elseif(TARGET "${ARG_HEADERS_OF}")
     braid_precompile(${target} REUSE_FROM ${ARG_HEADERS_OF})
   endif()
 endfunction()
 
-# braid_compile_together(braid_core ONLY files/): eight sources at a time, for many small ones, or those whose path matches,
-# which spend most of their compile time on the same templates.
-function(braid_compile_together target)
+# braid_compile_together(braid_core 8 ONLY files/): so many sources at a time, for many small ones, or those whose path
+# matches, which spend most of their compile time on the same templates.
+function(braid_compile_together target sources)
   cmake_parse_arguments(ARG "" "ONLY" "" ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${BRAID_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${BRAID_PRECOMPILE} UNITY_BUILD_BATCH_SIZE ${sources})
   if(ARG_ONLY)
     get_target_property(others ${target} SOURCES)
     list(FILTER others EXCLUDE REGEX ${ARG_ONLY})
