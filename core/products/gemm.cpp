@@ -29,15 +29,17 @@ enum class Unit {
   packed,  ///< braid's packed product: f32, f64, and bf16 widened to f32
 };
 
-/// Whether braid's packed product is faster than oneDNN's: AVX2 multiplies a transposed factor of many rows slowly, and
-/// few rows of bf16 are not worth a widened copy of b.
+/// Whether braid's packed product is faster than oneDNN's: many rows of a transposed factor on AVX2, few rows of bf16,
+/// which are not worth a widened copy of b, and few of f32 with a wide b, unless the rows of b are a multiple of 4 KiB
+/// apart and share places in the cache.
 template <class T, class C>
 bool is_slow_by_onednn(const Product<T, C>& p) {
-  if (std::is_same_v<T, bfloat16> && p.m <= kernels::kFewRows) return true;
+  const bool wide = p.b.transposed && p.n >= std::max<std::int64_t>(256, p.k) && p.k % 1024 != 0;
+  if (p.m <= kernels::kFewRows && (wide || std::is_same_v<T, bfloat16>)) return true;
   return instruction_set() == InstructionSet::avx2 && p.a.transposed && p.m > 128;
 }
 
-/// The unit for a whole product. A tile has fewer rows, and would round otherwise if it chose for itself.
+/// The unit for a whole product. A tile has fewer rows, and could round otherwise if it chose for itself.
 template <class T, class C>
 Unit choose_unit(const Product<T, C>& p) {
   const bool may_use_onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn();
@@ -209,14 +211,12 @@ kernels::amx::Multiply kernels::amx::fast_multiply() {
 
 const char* bf16_products() {
   const auto multiply = multiply_of_processor();
-  if (multiply == nullptr) return "f32";
-  return multiply == kernels::amx::multiply ? "AMX" : "AVX512_BF16";
+  return multiply == nullptr ? "f32" : multiply == kernels::amx::multiply ? "AMX" : "AVX512_BF16";
 }
 
 template <class T, class C>
 void gemm_serial(const Product<T, C>& p) {
-  if (p.m == 0 || p.n == 0) return;
-  if (std::is_same_v<T, bfloat16> && multiply_as_bf16(p, false)) return;
+  if (p.m == 0 || p.n == 0 || (std::is_same_v<T, bfloat16> && multiply_as_bf16(p, false))) return;
   multiply(choose_unit(p), p);
 }
 

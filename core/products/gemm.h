@@ -5,8 +5,8 @@ namespace braid {
 
 /// Computes a product on the calling thread. What bf16_products() names multiplies bf16 with alpha = 1, more than 8
 /// rows, and n and k of at least 16; its bits depend on k alone. On x86-64, oneDNN multiplies f32, and other bf16,
-/// widened. Braid's own packed product multiplies f64, and the rest too if a BatchInvariant scope is active,
-/// set_instruction_set excludes oneDNN, a is transposed and has more than 128 rows on AVX2, or bf16 has up to 8 rows.
+/// widened. Braid's packed product multiplies f64, and the rest too in a BatchInvariant scope, if set_instruction_set
+/// excludes oneDNN, and for a transposed a of over 128 rows on AVX2 and up to 8 rows of bf16 or times a wide b^T.
 template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 

@@ -303,6 +303,16 @@ TEST(GemmOfDoubles, HasTheBitsOfThePackedKernelHoweverCIsCut) {
   }
 }
 
+TEST(GemmOfFloats, HasTheBitsOfThePackedKernelForFewRowsTimesAWideTransposedB) {
+  for (const Case& x : {Case{false, true, 8, 256, 255}, Case{false, true, 1, 700, 700}, Case{true, true, 3, 400, 24}}) {
+    SCOPED_TRACE(x.text());
+    const Operands<float> in(x);
+    const auto expected = bits(product(x, in, By::kernel));
+    EXPECT_EQ(bits(product(x, in, By::serial)), expected);
+    EXPECT_EQ(bits(product(x, in, By::threads)), expected);
+  }
+}
+
 TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const std::filesystem::path tasks = "/proc/self/task";
   if (!std::filesystem::exists(tasks)) GTEST_SKIP() << "needs /proc";
