@@ -113,7 +113,8 @@ endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for tests and programs, whose compilation takes longer
 # than their run. The linker keeps the program's copy of an inline function that the library also contains, so programs with
-# hot loops use -O1. HEADERS are precompiled; HEADERS_OF uses those of another target with the same optimization.
+# hot loops use -O1. HEADERS are precompiled; HEADERS_OF uses those of another target with the same optimization,
+# if that is built.
 function(braid_compile_quickly target optimization)
   cmake_parse_arguments(ARG "" "HEADERS_OF" "HEADERS" ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:${optimization}>)

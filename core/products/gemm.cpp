@@ -30,8 +30,8 @@ enum class Unit {
 };
 
 /// Whether braid's packed product is faster than oneDNN's: many rows of a transposed factor on AVX2, few rows of bf16,
-/// which are not worth a widened copy of b, and few of f32 with a wide b, unless the rows of b are a multiple of 4 KiB
-/// apart and share places in the cache.
+/// which are not worth a widened copy of b, and few of f32 with a wide b, unless k makes its rows a multiple of 4 KiB
+/// long, so that they share places in the cache.
 template <class T, class C>
 bool is_slow_by_onednn(const Product<T, C>& p) {
   const bool wide = p.b.transposed && p.n >= std::max<std::int64_t>(256, p.k) && p.k % 1024 != 0;
