@@ -29,14 +29,15 @@ enum class Unit {
   packed,  ///< braid's packed product: f32, f64, and bf16 widened to f32
 };
 
-/// Whether braid's packed product is faster than oneDNN's: many rows of a transposed factor on AVX2, few rows of bf16,
-/// which are not worth a widened copy of b, and few of f32 with a wide b, unless k makes its rows a multiple of 4 KiB
-/// long, so that they share places in the cache.
+/// Whether braid's packed product is faster than oneDNN's: few rows of bf16, which are not worth a widened copy of b;
+/// few of f32 with a wide transposed b, unless rows of k elements share places in the cache; and on AVX2 many rows of a
+/// transposed factor, and a b whose rows share places in the cache, where oneDNN reads them without a copy.
 template <class T, class C>
 bool is_slow_by_onednn(const Product<T, C>& p) {
   const bool wide = p.b.transposed && p.n >= std::max<std::int64_t>(256, p.k) && p.k % 1024 != 0;
   if (p.m <= kernels::kFewRows && (wide || std::is_same_v<T, bfloat16>)) return true;
-  return instruction_set() == InstructionSet::avx2 && p.a.transposed && p.m > 128;
+  const bool shares = !p.b.transposed && p.n % 512 == 0, many = p.a.transposed && p.m > 128;
+  return instruction_set() == InstructionSet::avx2 && (shares || many);
 }
 
 /// The unit for a whole product. A tile has fewer rows, and could round otherwise if it chose for itself.
@@ -57,11 +58,10 @@ template <class T, class C>
 void scale(const Product<T, C>& p) {
   for (std::int64_t i = 0; i < p.m; ++i) {
     C* const row = p.c.from(i, 0).data;
-    if (p.beta == 0) {
+    if (p.beta == 0)
       std::fill_n(row, p.n, C(0.0F));
-    } else {
+    else
       std::transform(row, row + p.n, row, [&](C value) { return static_cast<C>(p.beta * value); });
-    }
   }
 }
 
@@ -158,8 +158,7 @@ bool multiply_as_bf16(const Product<T, C>& p, bool parallel) {
 }
 
 struct Tile {
-  std::int64_t rows;
-  std::int64_t columns;
+  std::int64_t rows, columns;
 };
 
 /// Halves a tile along its rows unless its columns are far more; sides are multiples of 16, the width of a vector.
