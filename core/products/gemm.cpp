@@ -30,8 +30,8 @@ enum class Unit {
 };
 
 /// Whether braid's packed product is faster than oneDNN's: few rows of bf16, which are not worth a widened copy of b;
-/// few of f32 with a wide transposed b, unless rows of k elements share places in the cache; and on AVX2 many rows of a
-/// transposed factor, and a b whose rows share places in the cache, where oneDNN reads them without a copy.
+/// few of f32 with a wide transposed b, unless its rows, multiples of 4 KiB, share places in the cache; on AVX2 many
+/// rows of a transposed factor, and a b that oneDNN reads in place while its rows, multiples of 2 KiB, share places.
 template <class T, class C>
 bool is_slow_by_onednn(const Product<T, C>& p) {
   const bool wide = p.b.transposed && p.n >= std::max<std::int64_t>(256, p.k) && p.k % 1024 != 0;
